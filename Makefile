@@ -1,0 +1,36 @@
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.installed
+
+.PHONY: help setup demo test lint types unit mutants clean
+help:          ## what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## create the environment and install the package with its tools
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "ptncn needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: setup    ## learn bouncing digits, and leave a picture to look at
+	$(BIN)/ptncn demo
+
+test: lint types unit ## ruff, mypy and the whole test suite
+
+lint: setup    ## ruff: style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup   ## mypy
+	$(BIN)/mypy
+
+unit: setup    ## pytest
+	$(BIN)/python -m pytest -n auto -q
+
+mutants: setup ## change the learning rules one at a time; the tests must notice each
+	$(BIN)/python tests/mutants.py
+
+clean:         ## remove the environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build

@@ -1,0 +1,1 @@
+"""The subcommands of `ptncn`, one module each."""

@@ -1,0 +1,142 @@
+"""What every learner is: it predicts the next observation from all it has seen, then observes it.
+
+The P-TNCN and each baseline follow this protocol, so that experiments, streams and checks are written once::
+
+    state = learner.begin(batch_size)           # fresh state for new sequences
+    for x in frames:
+        out = learner.step(x, state)            # out.prediction was made before x was seen
+    learner.end(state)                          # the sequences ended
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, runtime_checkable
+
+import torch
+from torch import Tensor
+
+
+@dataclass(slots=True)
+class Step:
+    """What a learner tells about one observation of a batch."""
+
+    prediction: Tensor
+    """(B, n) the expected observation, made before it was seen."""
+    logits: Tensor
+    """(B, n) the same before the output nonlinearity."""
+    errors: tuple[Tensor, ...]
+    """Error units per layer, prediction − observation first; masked rows are zero."""
+    scored: Tensor
+    """(B,) True where the prediction counts: an observed row that had seen something before."""
+
+
+@dataclass(kw_only=True)
+class State:
+    """Base of all learner states: dataclasses of tensors, numbers and containers of them.
+
+    A row is scored, and teaches, from its second observation on: nothing was known before the first.
+    """
+
+    batch_size: int
+    steps: int = 0
+    """Steps taken so far."""
+    seen: Tensor | None = None
+    """(B,) rows that have observed something; None as long as no mask was given: then `steps` tells."""
+
+    def clone(self) -> Self:
+        """An independent copy: stepping one leaves the other untouched."""
+        return deepcopy(self)
+
+    def scored(self, mask: Tensor | None) -> tuple[bool, Tensor | None]:
+        """Whether any row is scored at this step, and which (B,): None stands for all of them alike."""
+        if mask is None and self.seen is None:
+            return self.steps > 0, None
+        rows = self.seen if self.seen is not None else torch.full_like(mask, self.steps > 0)
+        if mask is not None:
+            rows = rows & mask
+        return bool(rows.any()), rows
+
+    def advance(self, mask: Tensor | None) -> None:
+        """Count one step in which the rows of `mask` were observed."""
+        if mask is not None:
+            before = self.seen if self.seen is not None else torch.full_like(mask, self.steps > 0)
+            self.seen = before | mask
+        elif self.seen is not None:
+            self.seen = torch.ones_like(self.seen)
+        self.steps += 1
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """The three calls, and what checkpoints need."""
+
+    kind: str
+    """The name under which `ptncn.learners.make` builds this learner."""
+    input_size: int
+
+    def begin(self, batch_size: int) -> Any:
+        """A fresh state for `batch_size` new sequences."""
+
+    def step(self, x: Tensor, state: Any, *, learn: bool = True, mask: Tensor | None = None) -> Step:
+        """Predict, observe `x` (B, n), advance `state` in place and, unless told otherwise, learn."""
+
+    def end(self, state: Any) -> None:
+        """The sequences of `state` ended: learners that unroll time update here."""
+
+    def predict(self, state: Any) -> Tensor:
+        """(B, n) what comes next; changes nothing."""
+
+    def options(self) -> dict[str, Any]:
+        """The keyword arguments, plain JSON values, from which `make(kind, **options)` builds an equal learner."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that learning changed: a tree of tensors, numbers, strings, lists and dicts."""
+
+    def restore(self, tree: Mapping[str, Any]) -> None:
+        """Take over a snapshot of an equal learner."""
+
+
+def check_batch_size(batch_size: int) -> None:
+    if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1:
+        raise ValueError(f"batch_size must be a whole number of at least 1, not {batch_size!r}")
+
+
+def check_mask(mask: Tensor | None, batch_size: int, device: torch.device) -> Tensor | None:
+    """The mask as (B,) bool on `device`, or None where every row is observed."""
+    if mask is None:
+        return None
+    mask = torch.as_tensor(mask, device=device)
+    if mask.shape != (batch_size,):
+        raise ValueError(
+            f"mask has shape {tuple(mask.shape)}; one entry a row, shape ({batch_size},), would be right"
+        )
+    return mask.bool()
+
+
+def check_observation(
+    x: Tensor, batch_size: int, input_size: int, like: Tensor, mask: Tensor | None = None
+) -> Tensor:
+    """The observation as (B, n) with the dtype and device of `like`; masked rows may hold anything and become 0.
+
+    `mask` is one that `check_mask` returned.
+    """
+    x = torch.as_tensor(x, dtype=like.dtype, device=like.device)
+    if x.shape != (batch_size, input_size):
+        raise ValueError(
+            f"observation has shape {tuple(x.shape)}; the state and the network want ({batch_size}, {input_size})"
+        )
+    if mask is not None:
+        x = torch.where(mask[:, None], x, 0.0)
+    if x.device.type == "cpu" and not math.isfinite(x.sum().item()):  # elsewhere this would wait for the device
+        bad = (~torch.isfinite(x)).nonzero()
+        if len(bad):
+            row, column = bad[0].tolist()
+            raise ValueError(
+                f"observation has {len(bad)} values that are not finite, the first at row {row}, column {column}: "
+                f"{x[row, column].item()}. Mask rows that were not observed, or fill them in"
+            )
+    return x
