@@ -1,0 +1,257 @@
+"""What all learners with a recurrent cell share: cell, readout, optimiser, snapshots, the shape of a step.
+
+They agree on these points. The prediction for x_t is the readout of the hidden state after x_{t−1}, which is
+zero at the beginning. Scoring and learning start with the second observation of each row. A masked row is not
+scored, teaches nothing and keeps its state. The loss of a step is the negative log-likelihood of the scored
+rows, summed over features and rows and divided by the B rows of the batch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from ptncn.learner import State, Step, check_batch_size, check_mask, check_observation
+from ptncn.learners.cells import Hidden, make_cell, make_readout
+from ptncn.outputs import get_output
+
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "rmsprop": torch.optim.RMSprop,
+    "adam": torch.optim.Adam,
+    "adagrad": torch.optim.Adagrad,
+    "sgd": torch.optim.SGD,
+    "momentum": lambda parameters, lr: torch.optim.SGD(parameters, lr=lr, momentum=0.9),
+    "nesterov": lambda parameters, lr: torch.optim.SGD(parameters, lr=lr, momentum=0.9, nesterov=True),
+}
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+@dataclass(kw_only=True)
+class RecurrentState(State):
+    """Where a batch of sequences is; tensors here never carry an autograd graph."""
+
+    kind: str
+    """The registry name of the learner that began it."""
+    hidden: Hidden
+    """(B, H) each, the visible one first."""
+
+
+class RecurrentLearner(nn.Module):
+    """Base of BPTT, TBPTT, SAB, RTRL, UORO and KF-RTRL.
+
+    A subclass names its `rule`, so that its kind is `<cell>-<rule>`, and says in `step` how it learns. Its own
+    options go before `**common`, and into `options()`.
+    """
+
+    rule: ClassVar[str]
+    state_type: ClassVar[type[RecurrentState]] = RecurrentState
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        cell: str = "lstm",
+        output: str = "bernoulli",
+        seed: int = 0,
+        optimizer: str = "rmsprop",
+        lr: float = 1e-3,
+        clip: float | None = 1.0,
+        depth: int = 1,
+        gate_bias: float | None = None,
+        dtype: str = "float32",
+    ) -> None:
+        """
+        :param cell: "lstm", "gru", "rnn" or "rhn".
+        :param output: distribution of the observations: "bernoulli", "gaussian" or "categorical".
+        :param optimizer: a name in `OPTIMIZERS`, at torch's settings.
+        :param clip: largest norm of the whole gradient; None for no limit.
+        :param depth: micro-steps of an RHN.
+        :param gate_bias: see `make_cell`.
+        :param dtype: "float32" or "float64".
+        """
+        super().__init__()
+        check_size("input_size", input_size)
+        check_size("hidden_size", hidden_size)
+        check_size("depth", depth)
+        check_positive("lr", lr)
+        if clip is not None:
+            check_positive("clip", clip)
+        check_choice("optimizer", optimizer, OPTIMIZERS)
+        check_choice("dtype", dtype, DTYPES)
+        self.kind = f"{cell}-{self.rule}"
+        self.input_size, self.hidden_size, self.clip = input_size, hidden_size, clip
+        self.output = get_output(output)
+        self.generator = torch.Generator().manual_seed(seed)
+        kwargs: dict[str, Any] = {"dtype": DTYPES[dtype]}
+        self.cell = make_cell(
+            cell, input_size, hidden_size, self.generator, depth=depth, gate_bias=gate_bias, **kwargs
+        )
+        self.readout = make_readout(self.readout_size(), input_size, self.generator, **kwargs)
+        self.build()
+        self.optimizer = OPTIMIZERS[optimizer](self.parameters(), lr=lr)
+        self._options = {
+            "input_size": input_size,
+            "hidden_size": hidden_size,
+            "output": output,
+            "seed": seed,
+            "optimizer": optimizer,
+            "lr": lr,
+            "clip": clip,
+            "depth": depth,
+            "gate_bias": gate_bias,
+            "dtype": dtype,
+        }
+
+    def readout_size(self) -> int:
+        """Width of what the readout sees."""
+        return self.hidden_size
+
+    def build(self) -> None:
+        """Make further parameters, drawn from `self.generator`, before the optimiser takes stock of them."""
+
+    @property
+    def lr(self) -> float:
+        """The current step size; set it to follow a schedule."""
+        return float(self.optimizer.param_groups[0]["lr"])
+
+    @lr.setter
+    def lr(self, value: float) -> None:
+        check_positive("lr", value)
+        for group in self.optimizer.param_groups:
+            group["lr"] = value
+
+    def begin(self, batch_size: int) -> Any:
+        """Zero states for `batch_size` new sequences."""
+        check_batch_size(batch_size)
+        return self.state_type(batch_size=batch_size, kind=self.kind, hidden=self.cell.begin(batch_size))
+
+    def step(self, x: Tensor, state: Any, *, learn: bool = True, mask: Tensor | None = None) -> Step:
+        """Predict, observe `x` (B, n), advance `state` in place and, unless told otherwise, learn."""
+        raise NotImplementedError
+
+    def end(self, state: Any) -> None:
+        """Nothing is left to learn for a rule that updates at each step."""
+        self.check_state(state)
+
+    @torch.no_grad()
+    def predict(self, state: Any) -> Tensor:
+        """(B, n) what comes next; changes nothing."""
+        self.check_state(state)
+        return self.output.mean(self.logits(state))
+
+    def logits(self, state: Any) -> Tensor:
+        """(B, n) the prediction before the output nonlinearity."""
+        logits: Tensor = self.readout(state.hidden[0])
+        return logits
+
+    def check_state(self, state: Any) -> None:
+        """Refuse a state that another learner began, or one of another size."""
+        kind = getattr(state, "kind", type(state).__name__)
+        if kind != self.kind or not isinstance(state, self.state_type):
+            raise ValueError(f"the state was begun by {kind!r}; {self.kind!r} wants one from its own begin()")
+        shape, like = (state.batch_size, self.hidden_size), self.readout.weight
+        for part in state.hidden:
+            if part.shape != shape or part.dtype != like.dtype:
+                raise ValueError(
+                    f"the state holds {tuple(part.shape)} in {part.dtype}; this learner wants "
+                    f"{shape} in {like.dtype}, from its own begin()"
+                )
+
+    def check_step(self, x: Tensor, state: Any, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Everything that can be wrong with a step, found before anything changes; x and mask made ready."""
+        self.check_state(state)
+        like = self.readout.weight
+        mask = check_mask(mask, state.batch_size, like.device)
+        return check_observation(x, state.batch_size, self.input_size, like, mask), mask
+
+    def outcome(self, logits: Tensor, x: Tensor, mask: Tensor | None, scored: Tensor) -> Step:
+        """The `Step` for logits (B, n) that met the observation x (B, n)."""
+        prediction = self.output.mean(logits)
+        error = prediction - x
+        if mask is not None:
+            error = torch.where(mask[:, None], error, 0.0)
+        return Step(prediction=prediction, logits=logits, errors=(error,), scored=scored)
+
+    def apply_gradient(self) -> None:
+        """Clip what is in the parameters' `grad`, let the optimiser take its step, and empty them."""
+        norm = nn.utils.clip_grad_norm_(self.parameters(), math.inf if self.clip is None else self.clip)
+        if not torch.isfinite(norm):
+            self.optimizer.zero_grad()
+            raise FloatingPointError(
+                f"the gradient's norm is {norm.item()}: learning has diverged. The weights were left as they "
+                f"are; a smaller lr than {self.lr} or scaled observations would help"
+            )
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+    def options(self) -> dict[str, Any]:
+        """The arguments of `make(kind, **options)` for an equal learner that has learnt nothing."""
+        return dict(self._options)
+
+    def snapshot(self) -> dict[str, Any]:
+        """A copy of weights, optimiser and generator."""
+        return {
+            "weights": {name: weight.detach().clone() for name, weight in self.named_parameters()},
+            "optimizer": deepcopy(self.optimizer.state_dict()),
+            "generator": self.generator.get_state(),
+        }
+
+    def restore(self, tree: Mapping[str, Any]) -> None:
+        """Take over a snapshot of an equal learner."""
+        weights = tree["weights"]
+        wanted = {name: tuple(weight.shape) for name, weight in self.named_parameters()}
+        given = {name: tuple(weight.shape) for name, weight in weights.items()}
+        if wanted != given:
+            raise ValueError(f"the snapshot holds weights {given}; {self.kind!r} wants {wanted}")
+        self.load_state_dict(weights)
+        self.optimizer.load_state_dict(deepcopy(dict(tree["optimizer"])))
+        self.generator.set_state(tree["generator"])
+
+
+def scored_rows(state: State, mask: Tensor | None, like: Tensor) -> Tensor:
+    """(B,) bool: which rows this step is scored on."""
+    some, rows = state.scored(mask)
+    return torch.full((state.batch_size,), some, device=like.device) if rows is None else rows
+
+
+def keep_masked(mask: Tensor | None, new: Hidden, old: Hidden) -> Hidden:
+    """`new` where a row was observed, `old` where it was masked."""
+    if mask is None:
+        return new
+    return tuple(torch.where(mask[:, None], after, before) for after, before in zip(new, old, strict=True))
+
+
+def state_bytes(tree: Any) -> int:
+    """Bytes of all tensors in a state, or in any tree of dataclasses and containers."""
+    if isinstance(tree, Tensor):
+        return tree.numel() * tree.element_size()
+    if dataclasses.is_dataclass(tree):
+        return sum(state_bytes(getattr(tree, field.name)) for field in dataclasses.fields(tree))
+    if isinstance(tree, Mapping):
+        return sum(state_bytes(value) for value in tree.values())
+    if isinstance(tree, list | tuple):
+        return sum(state_bytes(item) for item in tree)
+    return 0
+
+
+def check_size(name: str, value: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+
+
+def check_positive(name: str, value: float) -> None:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
+        raise ValueError(f"{name} must be a positive number, not {value!r}")
+
+
+def check_choice(name: str, value: str, choices: Mapping[str, Any]) -> None:
+    if value not in choices:
+        raise ValueError(f"unknown {name} {value!r}; choose one of: {', '.join(choices)}")
