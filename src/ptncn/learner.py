@@ -55,7 +55,7 @@ class State:
         """Whether any row is scored at this step, and which (B,): None stands for all of them alike."""
         if mask is None and self.seen is None:
             return self.steps > 0, None
-        rows = self.seen if self.seen is not None else torch.full_like(mask, self.steps > 0)
+        rows = self._seen_as(mask)
         if mask is not None:
             rows = rows & mask
         return bool(rows.any()), rows
@@ -63,11 +63,16 @@ class State:
     def advance(self, mask: Tensor | None) -> None:
         """Count one step in which the rows of `mask` were observed."""
         if mask is not None:
-            before = self.seen if self.seen is not None else torch.full_like(mask, self.steps > 0)
-            self.seen = before | mask
+            self.seen = self._seen_as(mask) | mask
         elif self.seen is not None:
             self.seen = torch.ones_like(self.seen)
         self.steps += 1
+
+    def _seen_as(self, mask: Tensor | None) -> Tensor:
+        if self.seen is not None:
+            return self.seen
+        assert mask is not None
+        return torch.full_like(mask, self.steps > 0)
 
 
 @runtime_checkable
@@ -111,15 +116,11 @@ def check_mask(mask: Tensor | None, batch_size: int, device: torch.device) -> Te
         return None
     mask = torch.as_tensor(mask, device=device)
     if mask.shape != (batch_size,):
-        raise ValueError(
-            f"mask has shape {tuple(mask.shape)}; one entry a row, shape ({batch_size},), would be right"
-        )
+        raise ValueError(f"mask has shape {tuple(mask.shape)}; one entry a row, shape ({batch_size},), would be right")
     return mask.bool()
 
 
-def check_observation(
-    x: Tensor, batch_size: int, input_size: int, like: Tensor, mask: Tensor | None = None
-) -> Tensor:
+def check_observation(x: Tensor, batch_size: int, input_size: int, like: Tensor, mask: Tensor | None = None) -> Tensor:
     """The observation as (B, n) with the dtype and device of `like`; masked rows may hold anything and become 0.
 
     `mask` is one that `check_mask` returned.
