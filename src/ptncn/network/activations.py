@@ -1,0 +1,67 @@
+"""Activation functions φ. No derivative is ever asked for, so any callable on tensors will do.
+
+The correction needs φ to be non-decreasing (or, where it is stochastic, larger inputs to give stochastically
+larger outputs); that is all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+Activation = Callable[[Tensor], Tensor]
+
+
+def identity(a: Tensor) -> Tensor:
+    return a
+
+
+def step(a: Tensor) -> Tensor:
+    """1 where the drive is not negative, else 0."""
+    return (a >= 0).to(a.dtype)
+
+
+def winners_take_all(a: Tensor, share: float) -> Tensor:
+    """1 for the `share` of the units of a layer with the largest drives (at least one), 0 for the others."""
+    count = max(1, round(share * a.shape[-1]))
+    return torch.zeros_like(a).scatter_(-1, a.topk(count, dim=-1).indices, 1.0)
+
+
+def bernoulli(a: Tensor, generator: torch.Generator) -> Tensor:
+    """1 with probability sigmoid(a), else 0."""
+    draw = torch.rand(a.shape, generator=generator, dtype=a.dtype, device=generator.device)
+    return (draw.to(a.device) < torch.sigmoid(a)).to(a.dtype)
+
+
+ACTIVATIONS: dict[str, Activation] = {
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "relu": torch.relu,
+    "relu6": F.relu6,
+    "leaky_relu": F.leaky_relu,
+    "gelu": F.gelu,
+    "identity": identity,
+    "sign": torch.sign,
+    "step": step,
+}
+NAMES = (*ACTIVATIONS, "kwta", "bernoulli")
+
+
+def get_activation(choice: str | Activation, winners: float, generator: torch.Generator) -> Activation:
+    """The function that a name stands for; callables are returned as they are.
+
+    `winners` is the share of units that win under "kwta", `generator` the source of chance under "bernoulli".
+    """
+    if callable(choice):
+        return choice
+    if choice == "kwta":
+        return partial(winners_take_all, share=winners)
+    if choice == "bernoulli":
+        return partial(bernoulli, generator=generator)
+    if choice not in ACTIVATIONS:
+        raise ValueError(f"unknown activation {choice!r}; choose one of: {', '.join(NAMES)}, or give a callable")
+    return ACTIVATIONS[choice]

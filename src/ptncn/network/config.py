@@ -1,0 +1,174 @@
+"""Every choice that the paper leaves open, as an option; and three sets of them, the presets.
+
+`docs/choices.md` gives the reason for each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from ptncn.updates.schedule import Factor, describe_schedule, get_schedule
+
+ActivationChoice = str | Callable[[Tensor], Tensor]
+
+
+def _one_of(*choices: str) -> dict[str, Any]:
+    return {"choices": choices}
+
+
+def _within(low: float, high: float = math.inf) -> dict[str, Any]:
+    return {"range": (low, high)}
+
+
+@dataclass(frozen=True)
+class Config:
+    """The options of a P-TNCN. The defaults are the paper's: preset `paper`."""
+
+    activation: ActivationChoice | Sequence[ActivationChoice] = "tanh"
+    """φ_z of the layers, one for all or one each: a name of `ptncn.network.activations`, or any callable."""
+    hidden_prediction: ActivationChoice = "same"
+    """φ_o on predictions of hidden layers; "same" is the activation of the layer that is predicted."""
+    winners: float = field(default=0.1, metadata=_within(0, 1))
+    """Share of the units that win under the activation "kwta"."""
+    biases: bool = True
+    """Biases on drives and predictions."""
+    weight_std: float = field(default=0.025, metadata=_within(0))
+    """Standard deviation of the initial weights."""
+    error_weight_std: float = field(default=0.025, metadata=_within(0))
+    """Standard deviation of the initial error weights E."""
+
+    beta: float = field(default=0.15, metadata=_within(0))
+    """β: strength of the bottom-up error in the correction."""
+    gamma: float = field(default=0.01, metadata=_within(0))
+    """γ: strength of the top-down expectation in the correction."""
+    lam: float = field(default=0.001, metadata=_within(0))
+    """λ: strength of the sparsity penalty in the correction."""
+    sparsity_sign: str = field(default="derived", metadata=_one_of("derived", "printed"))
+    """Sign of the λ term: as the objective's derivative has it, or as equations 13 and 14 are printed."""
+    beta_scope: str = field(default="errors", metadata=_one_of("errors", "all"))
+    """What β multiplies: E e alone, or the γ and λ terms too."""
+    corrections: int = field(default=1, metadata=_within(1))
+    """K: correction steps for each observation."""
+
+    presynaptic: str = field(default="y", metadata=_one_of("y", "z"))
+    """What M, V and U are taught with: the corrected states that they multiplied, or the uncorrected ones."""
+    prediction_error: str = field(default="e", metadata=_one_of("e", "e_z"))
+    """What teaches W of the layers above the first: the error units, or the displacement of the state."""
+    error_rule: str = field(default="temporal", metadata=_one_of("temporal", "transpose", "fixed"))
+    """How E learns: by the change of the displacement, like the transpose of W, or not at all."""
+    temporal_sign: int = field(default=1, metadata=_one_of("1", "-1"))
+    """Sign of the temporal rule: 1 descends along equation 21 as printed, −1 ascends."""
+    error_lr_factor: float = field(default=1.0, metadata=_within(0))
+    """The step size of E, as a multiple of `lr`."""
+    xi: float = field(default=0.0, metadata=_within(0))
+    """ξ: weight of the normalised Hebbian term; 0 leaves it out."""
+    first_frame: bool = False
+    """Score and learn from the first observation of a sequence too, which nothing came before."""
+
+    rescale: str = field(default="unit", metadata=_one_of("unit", "clip", "none"))
+    """Each update is brought to norm `radius`, or only shortened to it, or left as it is."""
+    radius: float = field(default=1.0, metadata=_within(0))
+    """The norm that `rescale` speaks of."""
+    reduction: str = field(default="sum", metadata=_one_of("sum", "mean", "sum_then_mean"))
+    """An update is the batch's sum or its mean; "sum_then_mean" rescales the sum, then divides by the batch."""
+    optimizer: str = field(default="sgd", metadata=_one_of("sgd", "momentum", "nesterov", "rmsprop", "adam"))
+    """What turns an update into a step."""
+    lr: float = field(default=0.035, metadata=_within(0))
+    """Step size."""
+    schedule: Mapping[str, Any] | Factor | None = None
+    """A factor on the step size: a `ptncn.updates.Schedule`, its fields, or a callable of the updates so far."""
+    momentum: float = field(default=0.95, metadata=_within(0, 1))
+    """Decay of the velocity under "momentum" and "nesterov"."""
+    beta1: float = field(default=0.9, metadata=_within(0, 1))
+    """Decay of Adam's first moment."""
+    beta2: float = field(default=0.999, metadata=_within(0, 1))
+    """Decay of Adam's second moment."""
+    alpha: float = field(default=0.99, metadata=_within(0, 1))
+    """Decay of RMSprop's second moment."""
+    eps: float = field(default=1e-8, metadata=_within(0))
+    """Added to the root of the second moment."""
+    max_norm: float | None = field(default=30.0, metadata=_within(0))
+    """Columns of the weight matrices are kept within this L2 ball; None leaves them free."""
+    weight_decay: float = field(default=0.0, metadata=_within(0))
+    """Share of the weights, times the step size, taken away at each update; biases are spared."""
+
+    def __post_init__(self) -> None:
+        for option in dataclasses.fields(self):
+            _check(option.name, getattr(self, option.name), option)
+        object.__setattr__(self, "schedule", get_schedule(self.schedule))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values from which `Config(**values)` is equal; callables of one's own are written "custom"."""
+        values = {option.name: getattr(self, option.name) for option in dataclasses.fields(self)}
+        values["schedule"] = describe_schedule(self.schedule)  # type: ignore[arg-type]
+        for name in ("activation", "hidden_prediction"):
+            values[name] = _describe(values[name])
+        return values
+
+
+def _describe(choice: Any) -> Any:
+    if isinstance(choice, str):
+        return choice
+    return "custom" if callable(choice) else [_describe(part) for part in choice]
+
+
+def _check(name: str, value: Any, option: dataclasses.Field[Any]) -> None:
+    if "choices" in option.metadata and str(value) not in option.metadata["choices"]:
+        raise ValueError(f"{name}={value!r}: choose one of: {', '.join(option.metadata['choices'])}")
+    if isinstance(option.default, bool) and not isinstance(value, bool):
+        raise ValueError(f"{name}={value!r}: True or False would be right")
+    if "range" in option.metadata and not (value is None and name == "max_norm"):
+        low, high = option.metadata["range"]
+        whole = isinstance(option.default, int)
+        if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+            raise ValueError(f"{name}={value!r}: a {'whole ' if whole else ''}number would be right")
+        if not low <= value <= high or math.isinf(value):
+            bounds = f"from {low} to {high}" if high < math.inf else f"of at least {low}"
+            raise ValueError(f"{name}={value}: a finite number {bounds} would be right")
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "authors": {
+        "hidden_prediction": "identity",
+        "biases": False,
+        "weight_std": 0.05,
+        "error_weight_std": 0.05,
+        "beta": 0.1,
+        "beta_scope": "all",
+        "gamma": 0.001,
+        "lam": 0.0,
+        "prediction_error": "e_z",
+        "error_rule": "transpose",
+        "rescale": "clip",
+        "reduction": "sum_then_mean",
+        "optimizer": "nesterov",
+        "lr": 0.075,
+        "max_norm": None,
+    },
+    "best": {},
+}
+"""Options that differ from the defaults of `Config`."""
+
+
+def make_config(preset: str, overrides: Mapping[str, Any]) -> Config:
+    """
+    >>> make_config("authors", {"lr": 0.01}).optimizer
+    'nesterov'
+    """
+    if preset not in PRESETS:
+        raise ValueError(f"unknown preset {preset!r}; choose one of: {', '.join(PRESETS)}")
+    known = [option.name for option in dataclasses.fields(Config)]
+    for name in overrides:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise ValueError(f"unknown option {name!r}; {hint}The options are: {', '.join(known)}")
+    return Config(**{**PRESETS[preset], **overrides})

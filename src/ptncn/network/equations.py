@@ -1,0 +1,197 @@
+"""Section III of the paper: predict, correct, learn.
+
+The paper writes column vectors. Here the activities of a batch are (B, n) and matrices are stored (from, to), so
+that the paper's W z reads z @ W. Layers count from 1; layer 0 is the observation x.
+
+======  =============================================================================
+a, z    drive and state of a layer, made before the observation is seen
+z_o     what a layer expects of the layer below it: the prediction
+e       error units: prediction − what was predicted
+y       corrected state
+e_z     displacement of the state by the correction: z − y
+======  =============================================================================
+
+Each function of the first part computes one layer from the previous step's states: layers in any order, or all at
+once, give the same numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ptncn.network.config import Config
+from ptncn.network.layers import Layer
+from ptncn.outputs import Output
+from ptncn.updates.factors import Activity, Factors
+
+# Prediction
+
+
+def drive(before: Tensor, layer: Layer) -> Tensor:
+    """a = M y₋ + V y + U y₊ + b, from [x, y¹, …, yᴸ] of the previous step (equations 3 and 5)."""
+    return _affine(before[:, layer.neighbours], layer.MVU, layer.b)  # (B, n) = (B, n₋+n+n₊) @ (n₋+n+n₊, n)
+
+
+def state(a: Tensor, layer: Layer) -> Tensor:
+    """z = φ_z(a) (equations 4 and 6)."""
+    return layer.phi(a)
+
+
+def expectation(z: Tensor, layer: Layer) -> Tensor:
+    """W z + c, of which φ_o makes the prediction z_o of the layer below (equation 8)."""
+    return _affine(z, layer.W, layer.c)  # (B, n₋) = (B, n) @ (n, n₋)
+
+
+# Correction
+
+
+def error(predicted: Tensor, target: Tensor, observed: Tensor | None) -> Tensor:
+    """e = −(z − z_o) (equations 11 and 12); rows that were not `observed` (B, 1) have none."""
+    e = predicted - target
+    return e if observed is None else e * observed
+
+
+def correction(a: Tensor, z: Tensor, e_below: Tensor, e_own: Tensor | None, layer: Layer, config: Config) -> Tensor:
+    """a − (β E e₋ − γ e + λ sign z), the drive of the corrected state y = φ_z(…) (equations 13 and 14).
+
+    `e_own` is what the layer above got wrong about this one; nothing is above the top layer.
+    """
+    scope = config.beta if config.beta_scope == "all" else 1.0
+    corrected = torch.addmm(a, e_below, layer.E, alpha=-config.beta)  # (B, n) − β (B, n₋) @ (n₋, n)
+    if e_own is not None:
+        corrected.add_(e_own, alpha=scope * config.gamma)
+    if config.lam:
+        sign = -1 if config.sparsity_sign == "derived" else 1
+        corrected.add_(torch.sign(z), alpha=sign * scope * config.lam)
+    return corrected
+
+
+# Learning: a rule is the pair (presynaptic activity, teaching signal), whose outer product is descended
+
+
+def teach_error_weights(
+    e_below: Activity, e_z: Tensor, e_z_before: Tensor | None, dW: Factors, config: Config
+) -> Factors:
+    """ΔE = (e_z − e_z of the step before) e₋ᵀ (equation 21), or the transpose of ΔW."""
+    if config.error_rule == "transpose" or e_z_before is None:
+        return Factors(dW.post, dW.pre)
+    return Factors(e_below, Activity(config.temporal_sign * (e_z - e_z_before)))
+
+
+def with_hebbian(rule: Factors, post: Tensor, xi: float) -> Factors:
+    """Δ − ξ post preᵀ / ‖post preᵀ‖ (equations 22 and 23), `post` being post-synaptic activity."""
+    if not xi:
+        return rule
+    hebbian = Factors(rule.pre, Activity(post))
+    return rule.plus(hebbian, -xi / hebbian.norm().clamp_min(torch.finfo(post.dtype).tiny))
+
+
+# The three phases over all layers
+
+
+@dataclass
+class Guess:
+    """What the prediction phase makes; lists run over layers 1 … L."""
+
+    a: list[Tensor]
+    z: list[Tensor]
+    logits: Tensor  # W₁ z¹, before the output's own nonlinearity
+    z_o: list[Tensor]  # z_o⁰ … z_o^{L−1}
+
+
+def predict(before: Tensor, layers: list[Layer], output: Output) -> Guess:
+    """Drives, states and predictions from [x, y¹, …, yᴸ] of the previous step, (B, n₀+…+n_L)."""
+    a = [drive(before, layer) for layer in layers]
+    z = [state(own, layer) for own, layer in zip(a, layers, strict=True)]
+    logits, z_o = expectations(z, layers, output)
+    return Guess(a, z, logits, z_o)
+
+
+def expectations(z: list[Tensor], layers: list[Layer], output: Output) -> tuple[Tensor, list[Tensor]]:
+    """The logits of the observation, and z_o⁰ … z_o^{L−1}."""
+    logits, *hidden = (expectation(own, layer) for own, layer in zip(z, layers, strict=True))
+    z_o = [output.mean(logits), *(layer.phi_o(h) for h, layer in zip(hidden, layers[1:], strict=True))]
+    return logits, z_o
+
+
+def correct(
+    x: Tensor, guess: Guess, layers: list[Layer], output: Output, config: Config, observed: Tensor | None
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Errors e⁰ … e^{L−1} of the guess, and corrected states y¹ … yᴸ.
+
+    With K > 1 the correction is repeated, from the errors that the corrected states make.
+    """
+    a, y, z_o = guess.a, guess.z, guess.z_o
+    first_e: list[Tensor] = []
+    for _ in range(config.corrections):
+        if first_e:
+            z_o = expectations(y, layers, output)[1]
+        e = [error(o, target, observed) for o, target in zip(z_o, [x, *y[:-1]], strict=True)]
+        first_e = first_e or e
+        e_own = [*e[1:], None]
+        a = [correction(a[i], y[i], e[i], e_own[i], layer, config) for i, layer in enumerate(layers)]
+        y = [state(own, layer) for own, layer in zip(a, layers, strict=True)]
+    return first_e, y
+
+
+def learn(
+    x: Tensor,
+    guess: Guess,
+    e: list[Tensor],
+    y: list[Tensor],
+    before: Tensor,
+    e_z_before: Tensor | None,
+    layers: list[Layer],
+    config: Config,
+    weight: Tensor | float,
+) -> dict[str, Factors]:
+    """The update of each synapse group by its name: W1, M1, V1, U1, E1, b1, c1, W2, …
+
+    `before` is [x, y¹, …, yᴸ] (or z in place of y) and `e_z_before` [e_z¹, …, e_zᴸ] of the previous step. `weight`
+    says how much a row counts, (B, 1), or all of them alike.
+    """
+    sizes = [x.shape[1], *(own.shape[1] for own in y)]
+    pre = [Activity(part) for part in torch.split(before, sizes, dim=1)]  # x, y¹, …, yᴸ of the previous step
+    e_z = [(own - corrected) * weight for own, corrected in zip(guess.z, y, strict=True)]
+    e_z_old = (
+        [None] * len(y) if e_z_before is None else [old * weight for old in torch.split(e_z_before, sizes[1:], dim=1)]
+    )
+    z = [x, *guess.z]
+    always = Activity(x.new_ones(len(x), 1))
+    updates = {}
+    for layer in layers:
+        n = layer.number
+        teach_z = Activity(e_z[n - 1])  # equation 20
+        teach_o = Activity(e_z[n - 2] if n > 1 and config.prediction_error == "e_z" else e[n - 1] * weight)
+        dW = Factors(Activity(z[n]), teach_o)  # equation 15: e₋ zᵀ
+        updates[f"W{n}"] = with_hebbian(dW, z[n - 1] * weight, config.xi)
+        for name, source in zip("MVU", pre[n - 1 : n + 2], strict=False):  # equations 17 to 19: e_z y₋ᵀ
+            updates[f"{name}{n}"] = with_hebbian(Factors(source, teach_z), z[n] * weight, config.xi)
+        if config.error_rule != "fixed":
+            e_below = Activity(e[n - 1])
+            updates[f"E{n}"] = teach_error_weights(e_below, e_z[n - 1], e_z_old[n - 1], dW, config)
+        if config.biases:
+            updates[f"b{n}"] = Factors(always, teach_z)
+            updates[f"c{n}"] = Factors(always, teach_o)
+    return updates
+
+
+# Total discrepancy
+
+
+def prediction_discrepancy(fit: Tensor, z: Tensor, e_own: Tensor | None, config: Config) -> Tensor:
+    """(B,) β·fit + γ/2 ‖e‖² + λ |z| (equations 9 and 10), `fit` being ½‖e₋‖² or a log-likelihood."""
+    parts = config.beta * fit + config.lam * z.abs().sum(-1)
+    return parts if e_own is None else parts + 0.5 * config.gamma * e_own.square().sum(-1)
+
+
+def state_discrepancy(z: Tensor, y: Tensor) -> Tensor:
+    """(B,) ½ ‖y − z‖² (equation 16)."""
+    return 0.5 * (y - z).square().sum(-1)
+
+
+def _affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return x @ weight if bias is None else torch.addmm(bias, x, weight)

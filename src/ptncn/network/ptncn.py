@@ -1,0 +1,330 @@
+"""The Parallel Temporal Neural Coding Network as a PyTorch module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from ptncn.learner import check_batch_size, check_mask, check_observation
+from ptncn.network import equations
+from ptncn.network.activations import Activation, get_activation
+from ptncn.network.config import make_config
+from ptncn.network.layers import Layer, initial_weights, view_layers
+from ptncn.network.state import PTNCNState, PTNCNStep
+from ptncn.outputs import get_output
+from ptncn.updates import LocalLearning
+
+
+class PTNCN(nn.Module):
+    """Predicts the next observation of a sequence, corrects its states by what it sees, and learns from that.
+
+    Arguments:
+        input_size: numbers in an observation, n₀.
+        hidden_sizes: units of each layer, n₁ … n_L, the one next to the observation first.
+        output: what an observation is: "gaussian", "bernoulli" or "categorical" (one-hot).
+        preset: "paper", "authors" or "best".
+        seed: of the initial weights and of stochastic activations.
+        batch_first: `forward` takes (N, L, H) instead of (L, N, H).
+        overrides: any option of `ptncn.network.Config`.
+
+    >>> net = PTNCN(8, [16, 4], output="gaussian", lr=0.01)
+    >>> state = net.begin(batch_size=2)
+    >>> out = net.step(torch.ones(2, 8), state)
+    >>> out.prediction.shape, [tuple(e.shape) for e in out.errors]
+    (torch.Size([2, 8]), [(2, 8), (2, 16)])
+    """
+
+    kind = "ptncn"
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_sizes: Sequence[int],
+        *,
+        output: str = "bernoulli",
+        preset: str = "paper",
+        seed: int = 0,
+        batch_first: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | str | None = None,
+        **overrides: Any,
+    ) -> None:
+        super().__init__()
+        self.sizes = _check_sizes(input_size, hidden_sizes)
+        self.input_size = input_size
+        self.output = get_output(output)
+        self.preset = preset
+        self.seed = seed
+        self.batch_first = batch_first
+        self.config = make_config(preset, overrides)
+        self.generator = torch.Generator().manual_seed(seed)
+        self._phi, self._phi_o = self._choose_activations()
+        for name, weight in initial_weights(self.sizes, self.config, seed).items():
+            self.register_parameter(name, weight)
+        self._views: list[Layer] | None = None
+        self.learning = LocalLearning(self._synapses(), self.config)
+        self.to(device=device, dtype=_check_dtype(dtype))
+
+    def extra_repr(self) -> str:
+        return f"{' → '.join(map(str, self.sizes))}, output={self.output.name!r}, preset={self.preset!r}"
+
+    def begin(self, batch_size: int) -> PTNCNState:
+        """A state for new sequences: x₀ = 0 and y = 0."""
+        check_batch_size(batch_size)
+        zeros = self.layers[0].W.new_zeros
+        everything, hidden = sum(self.sizes), sum(self.sizes[1:])
+        return PTNCNState(
+            batch_size=batch_size,
+            sizes=self.sizes,
+            corrected=zeros(batch_size, everything),
+            displacement=zeros(batch_size, hidden) if self.config.error_rule == "temporal" else None,
+            uncorrected=zeros(batch_size, everything) if self.config.presynaptic == "z" else None,
+        )
+
+    @torch.no_grad()
+    def step(self, x: Tensor, state: PTNCNState, *, learn: bool = True, mask: Tensor | None = None) -> PTNCNStep:
+        """Predict, observe `x` (B, n₀), correct the states and, with `learn`, adapt the weights.
+
+        A row is scored, and teaches, from its second observation on. Rows where `mask` (B,) is False are not
+        observed: they are not scored, do not teach and keep their state, whatever `x` holds there.
+        """
+        self._check_state(state)
+        mask = check_mask(mask, state.batch_size, state.corrected.device)
+        x = check_observation(x, state.batch_size, self.input_size, state.corrected, mask)
+        observed = None if mask is None else mask[:, None].to(x.dtype)
+        anything, rows = state.scored(mask)
+        if self.config.first_frame:
+            anything, rows = mask is None or bool(mask.any()), mask
+
+        guess = equations.predict(state.corrected, self.layers, self.output)
+        e, y = equations.correct(x, guess, self.layers, self.output, self.config, observed)
+        if learn and anything:
+            self._learn(x, guess, e, y, state, rows)
+        state.remember(x, guess.z, y, mask)
+        state.advance(mask)
+        return PTNCNStep(
+            prediction=guess.z_o[0],
+            logits=guess.logits,
+            errors=tuple(e),
+            scored=torch.full((state.batch_size,), anything, device=x.device) if rows is None else rows,
+            states=tuple(guess.z),
+            corrected=tuple(y),
+            observation=x,
+            config=self.config,
+            output=self.output,
+        )
+
+    def end(self, state: PTNCNState) -> None:
+        """Nothing is owed at the end of a sequence: every step was learnt from when it came."""
+        self._check_state(state)
+
+    @torch.no_grad()
+    def predict(self, state: PTNCNState) -> Tensor:
+        """(B, n₀) what comes next. Nothing changes, the source of chance included."""
+        self._check_state(state)
+        with self._chance_kept():
+            return equations.predict(state.corrected, self.layers, self.output).z_o[0]
+
+    @torch.no_grad()
+    def dream(self, state: PTNCNState, steps: int, *, sample: bool = False) -> Tensor:
+        """(steps, B, n₀) the future as the network imagines it: each prediction is taken for what happened.
+
+        With `sample` what happened is drawn from the prediction: a symbol, or black and white pixels.
+        """
+        self._check_state(state)
+        if steps < 0:
+            raise ValueError(f"steps={steps}: a number of at least 0 would be right")
+        if sample and self.output.name == "gaussian":
+            raise ValueError("sample=True wants a bernoulli or categorical output; this one is gaussian")
+        state = state.clone()
+        frames = state.corrected.new_empty(steps, state.batch_size, self.input_size)
+        with self._chance_kept():
+            for frame in frames:
+                expected = self.predict(state)
+                frame.copy_(self._draw(expected) if sample else expected)
+                self.step(frame, state, learn=False)
+        return frames
+
+    def forward(
+        self,
+        sequence: Tensor,
+        state: PTNCNState | None = None,
+        *,
+        learn: bool = False,
+        mask: Tensor | None = None,
+    ) -> tuple[Tensor, PTNCNState]:
+        """Predictions for a sequence (L, N, H), (N, L, H) with `batch_first`, or (L, H), and the state after it.
+
+        Entry t was predicted before entry t of the sequence was seen. `mask` is (L, N), (N, L) or (L,).
+        """
+        if sequence.dim() not in (2, 3):
+            raise ValueError(f"sequence has shape {tuple(sequence.shape)}; (L, N, H) or (L, H) would be right")
+        if mask is not None and mask.shape != sequence.shape[:-1]:
+            raise ValueError(f"mask has shape {tuple(mask.shape)}; this sequence wants {tuple(sequence.shape[:-1])}")
+        if sequence.dim() == 2:
+            predictions, state = self._forward(sequence[:, None], state, learn, None if mask is None else mask[:, None])
+            return predictions[:, 0], state
+        if self.batch_first:
+            sequence, mask = sequence.transpose(0, 1), None if mask is None else mask.T
+        predictions, state = self._forward(sequence, state, learn, mask)
+        return predictions.transpose(0, 1) if self.batch_first else predictions, state
+
+    def _forward(
+        self, frames: Tensor, state: PTNCNState | None, learn: bool, masks: Tensor | None
+    ) -> tuple[Tensor, PTNCNState]:
+        """The same for (L, N, H)."""
+        state = self.begin(frames.shape[1]) if state is None else state
+        predictions = state.corrected.new_empty(frames.shape)
+        for t, x in enumerate(frames):
+            predictions[t] = self.step(x, state, learn=learn, mask=None if masks is None else masks[t]).prediction
+        return predictions, state
+
+    def synapses(self) -> dict[str, Tensor]:
+        """The weights under the paper's names and in its orientation, as views: writing into one changes the network.
+
+        W1 (n₀, n₁), M1 (n₁, n₀), V1 (n₁, n₁), U1 (n₁, n₂), E1 (n₁, n₀), and so on for each layer; and the biases,
+        b1 (n₁,) of the drive and c1 (n₀,) of the prediction.
+        """
+        return {name: stored.T if name[0].isupper() else stored[0] for name, stored in self._synapses().items()}
+
+    @property
+    def layers(self) -> list[Layer]:
+        """Layers 1 … L as views of the parameters."""
+        if self._views is None:
+            weights = {name: weight.detach() for name, weight in self.named_parameters()}
+            self._views = view_layers(weights, self.sizes, self._phi, self._phi_o)
+        return self._views
+
+    # What checkpoints need
+
+    def options(self) -> dict[str, Any]:
+        return {
+            "input_size": self.input_size,
+            "hidden_sizes": list(self.sizes[1:]),
+            "output": self.output.name,
+            "preset": self.preset,
+            "seed": self.seed,
+            "batch_first": self.batch_first,
+            "dtype": str(self.layers[0].W.dtype).removeprefix("torch."),
+            **self.config.to_json(),
+        }
+
+    def snapshot(self) -> dict[str, Any]:
+        return {
+            "weights": dict(self.state_dict()),
+            "learning": self.learning.snapshot(),
+            "generator": self.generator.get_state(),
+        }
+
+    def restore(self, tree: Mapping[str, Any]) -> None:
+        self.load_state_dict(tree["weights"])
+        self.learning.restore(tree["learning"])
+        self.generator.set_state(tree["generator"])
+
+    # Inside
+
+    def _learn(
+        self,
+        x: Tensor,
+        guess: equations.Guess,
+        e: list[Tensor],
+        y: list[Tensor],
+        state: PTNCNState,
+        rows: Tensor | None,
+    ) -> None:
+        share = 1.0 / state.batch_size if self.config.reduction == "mean" else 1.0
+        weight = share if rows is None else rows[:, None].to(x.dtype) * share
+        before = state.corrected if state.uncorrected is None else state.uncorrected
+        updates = equations.learn(x, guess, e, y, before, state.displacement, self.layers, self.config, weight)
+        self.learning.apply_updates(self._synapses(), updates, state.batch_size)
+
+    def _synapses(self) -> dict[str, Tensor]:
+        """W1, M1, … as they are stored, (from, to), biases as (1, to)."""
+        named: dict[str, Tensor] = {}
+        for layer in self.layers:
+            named |= layer.synapses()
+        return named
+
+    def _choose_activations(self) -> tuple[list[Activation], list[Activation]]:
+        """φ_z of layers 1 … L, and φ_o on what they predict; layer 1 predicts through the output instead."""
+        choice = self.config.activation
+        depth = len(self.sizes) - 1
+        choices = [choice] * depth if isinstance(choice, str) or callable(choice) else list(choice)
+        if len(choices) != depth:
+            raise ValueError(f"activation names {len(choices)} functions; one, or one for each of {depth} layers")
+        phi = [get_activation(each, self.config.winners, self.generator) for each in choices]
+        hidden = self.config.hidden_prediction
+        if hidden == "same":
+            return phi, [self.output.mean, *phi[:-1]]
+        phi_o = get_activation(hidden, self.config.winners, self.generator)
+        return phi, [self.output.mean] + [phi_o] * (depth - 1)
+
+    def _draw(self, expected: Tensor) -> Tensor:
+        chance = torch.rand(expected.shape, generator=self.generator, dtype=expected.dtype).to(expected.device)
+        if self.output.name == "bernoulli":
+            return (chance < expected).to(expected.dtype)
+        symbol = (chance[:, :1] > expected.cumsum(-1)).sum(-1).clamp_max(self.input_size - 1)
+        return nn.functional.one_hot(symbol, self.input_size).to(expected.dtype)
+
+    @contextmanager
+    def _chance_kept(self) -> Iterator[None]:
+        """Put the source of chance back to where it was."""
+        before = self.generator.get_state()
+        try:
+            yield
+        finally:
+            self.generator.set_state(before)
+
+    def _check_state(self, state: PTNCNState) -> None:
+        if not isinstance(state, PTNCNState):
+            raise ValueError(f"the state is a {type(state).__name__}; one that begin() of this network made is wanted")
+        if state.sizes != self.sizes:
+            raise ValueError(f"the state belongs to a network of sizes {state.sizes}; this one has {self.sizes}")
+        like = self.layers[0].W
+        if state.corrected.dtype != like.dtype or state.corrected.device != like.device:
+            raise ValueError(
+                f"the state is {state.corrected.dtype} on {state.corrected.device}; "
+                f"the network is {like.dtype} on {like.device}"
+            )
+        if (state.displacement is None) != (self.config.error_rule != "temporal") or (state.uncorrected is None) != (
+            self.config.presynaptic != "z"
+        ):
+            raise ValueError("the state belongs to a network with other rules: error_rule or presynaptic differ")
+
+    # Views of the parameters are made anew when the parameters are replaced
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        self._views = None
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        return self
+
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        self._views = None
+        return super().load_state_dict(*args, **kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_views": None}
+
+
+def _check_sizes(input_size: int, hidden_sizes: Sequence[int]) -> tuple[int, ...]:
+    if isinstance(hidden_sizes, int) or not isinstance(hidden_sizes, Sequence):
+        raise ValueError(f"hidden_sizes={hidden_sizes!r}: a list with the units of each layer would be right")
+    if not hidden_sizes:
+        raise ValueError("hidden_sizes is empty: a network has at least one layer")
+    for size in (input_size, *hidden_sizes):
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise ValueError(f"a layer of {size!r} units: whole numbers of at least 1 would be right")
+    return (input_size, *hidden_sizes)
+
+
+def _check_dtype(dtype: torch.dtype | str | None) -> torch.dtype | None:
+    if dtype is None:
+        return None
+    found = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
+    if found not in (torch.float32, torch.float64):
+        raise ValueError(f"dtype={dtype!r}: float32 or float64 would be right")
+    return found

@@ -1,0 +1,91 @@
+"""What a P-TNCN remembers of its sequences, and what it tells at each step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ptncn.learner import State, Step
+from ptncn.network.config import Config
+from ptncn.network.equations import prediction_discrepancy, state_discrepancy
+from ptncn.outputs import Output
+
+
+@dataclass(kw_only=True)
+class PTNCNState(State):
+    """The memory of B sequences, the same size however long they are."""
+
+    sizes: tuple[int, ...]
+    """Units per layer, the observation first: n₀, n₁, …, n_L."""
+    corrected: Tensor
+    """(B, n₀+n₁+…+n_L) the last observation and the corrected states, [x, y¹, …, yᴸ]."""
+    displacement: Tensor | None
+    """(B, n₁+…+n_L) the last [e_z¹, …, e_zᴸ], where the rule for E wants it."""
+    uncorrected: Tensor | None
+    """(B, n₀+n₁+…+n_L) the last [x, z¹, …, zᴸ], where M, V and U are taught with it."""
+
+    def remember(self, x: Tensor, z: list[Tensor], y: list[Tensor], mask: Tensor | None) -> None:
+        """Take over what the next step looks back at; masked rows keep what they had."""
+        _write(self.corrected, [x, *y], mask)
+        if self.displacement is not None:
+            _write(self.displacement, [own - corrected for own, corrected in zip(z, y, strict=True)], mask)
+        if self.uncorrected is not None:
+            _write(self.uncorrected, [x, *z], mask)
+
+
+def _write(buffer: Tensor, parts: list[Tensor], mask: Tensor | None) -> None:
+    """Put (B, n) parts side by side into (B, Σn), in the rows of the mask."""
+    start = 0
+    for part in parts:
+        place = buffer[:, start : start + part.shape[1]]
+        place.copy_(part if mask is None else torch.where(mask[:, None], part, place))
+        start += part.shape[1]
+
+
+@dataclass(frozen=True)
+class Discrepancy:
+    """The total discrepancy of the network and its parts (equation 24), each (B,)."""
+
+    predictions: tuple[Tensor, ...]
+    """L^p of each layer: how far its prediction was off, and what its state costs."""
+    states: tuple[Tensor, ...]
+    """L^z of each layer: how far its state had to be corrected."""
+
+    @property
+    def total(self) -> Tensor:
+        return sum(self.predictions[1:], self.predictions[0]) + sum(self.states[1:], self.states[0])
+
+
+@dataclass(slots=True)
+class PTNCNStep(Step):
+    """One observation as the network saw it. `errors[ℓ]` is e^ℓ (B, n_ℓ), ℓ = 0 … L−1."""
+
+    states: tuple[Tensor, ...]
+    """z¹ … zᴸ, before the observation was seen."""
+    corrected: tuple[Tensor, ...]
+    """y¹ … yᴸ, after."""
+    observation: Tensor
+    config: Config
+    output: Output
+
+    @property
+    def surprise(self) -> tuple[Tensor, ...]:
+        """(B,) ½‖e^ℓ‖² of each layer: how much it was surprised."""
+        return tuple(0.5 * e.square().sum(-1) for e in self.errors)
+
+    def discrepancy(self) -> Discrepancy:
+        """The objective that this step descended. Rows that were not observed do not mean anything."""
+        if self.output.name == "categorical":
+            fits = [self.output.nll(self.logits, self.observation)]
+        else:
+            fits = [0.5 * self.errors[0].square().sum(-1)]
+        fits += [0.5 * e.square().sum(-1) for e in self.errors[1:]]
+        own_errors = (*self.errors[1:], None)
+        predictions = tuple(
+            prediction_discrepancy(fit, z, e_own, self.config)
+            for fit, z, e_own in zip(fits, self.states, own_errors, strict=True)
+        )
+        states = tuple(state_discrepancy(z, y) for z, y in zip(self.states, self.corrected, strict=True))
+        return Discrepancy(predictions, states)

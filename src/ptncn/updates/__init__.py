@@ -1,0 +1,20 @@
+"""Local updates: kept as factors, rescaled, turned into steps, and held within a ball, in that order."""
+
+from ptncn.updates.apply import LocalLearning
+from ptncn.updates.factors import Activity, Factors
+from ptncn.updates.maxnorm import MaxNorm
+from ptncn.updates.optimizers import OPTIMIZERS, Optimizer
+from ptncn.updates.rescale import longest, rescaling
+from ptncn.updates.schedule import Schedule
+
+__all__ = [
+    "OPTIMIZERS",
+    "Activity",
+    "Factors",
+    "LocalLearning",
+    "MaxNorm",
+    "Optimizer",
+    "Schedule",
+    "longest",
+    "rescaling",
+]

@@ -1,0 +1,67 @@
+"""From local updates to new weights: rescale, step, project."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+
+from ptncn.updates.factors import Factors
+from ptncn.updates.maxnorm import MaxNorm
+from ptncn.updates.optimizers import OPTIMIZERS
+from ptncn.updates.rescale import longest, rescaling
+
+if TYPE_CHECKING:
+    from ptncn.network.config import Config
+
+
+class LocalLearning(nn.Module):
+    """Applies updates to named weights, (from, to) each, and keeps what that needs: moments and norms.
+
+    Names that begin with E are error weights, which have a step size of their own, and may not learn at all.
+    Names in lower case are biases, which are neither projected nor decayed.
+    """
+
+    def __init__(self, weights: Mapping[str, Tensor], config: Config) -> None:
+        super().__init__()
+        learnt = {name: w for name, w in weights.items() if config.error_rule != "fixed" or name[0] != "E"}
+        self.config = config
+        self.optimizer = OPTIMIZERS[config.optimizer](learnt, config)
+        self.balls = {
+            name: MaxNorm(config.max_norm) for name in learnt if config.max_norm is not None and name[0].isupper()
+        }
+
+    def step_size(self, name: str) -> float:
+        lr = self.config.lr
+        if self.config.schedule is not None:
+            lr *= self.config.schedule(self.optimizer.updates)  # type: ignore[operator]
+        return lr * self.config.error_lr_factor if name[0] == "E" else lr
+
+    def apply_updates(self, weights: Mapping[str, Tensor], updates: Mapping[str, Factors], batch_size: int) -> None:
+        """Descend each update. `batch_size` is B; updates with a Hebbian part have 2 B rows."""
+        for name, ball in self.balls.items():
+            ball.forget_if_changed(weights[name]._version)
+        for name, factors in updates.items():
+            self._descend(name, weights[name], factors, batch_size)
+        for name, ball in self.balls.items():
+            ball.version = weights[name]._version
+        self.optimizer.updates += 1
+
+    def _descend(self, name: str, weight: Tensor, factors: Factors, batch_size: int) -> None:
+        config, lr = self.config, self.step_size(name)
+        scale = rescaling(factors, config.rescale, config.radius, config.reduction, batch_size)
+        decay = lr * config.weight_decay if name[0].isupper() else 0.0
+        self.optimizer.step(name, weight, factors.pre.value, factors.post.value * scale, lr, decay)
+        if name in self.balls:
+            limit = longest(config.rescale, config.radius, config.reduction, batch_size)
+            self.balls[name].project(weight, self.optimizer.growth(limit, lr, weight.shape[1]))
+
+    def snapshot(self) -> dict[str, Any]:
+        moments = {name: value for name, value in self.optimizer.named_buffers() if name not in ("gradient", "scratch")}
+        return {"updates": self.optimizer.updates, "moments": moments}
+
+    def restore(self, tree: Mapping[str, Any]) -> None:
+        self.optimizer.updates = tree["updates"]
+        for name, value in tree["moments"].items():
+            self.optimizer.get_buffer(name).copy_(value)

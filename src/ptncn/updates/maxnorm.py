@@ -1,0 +1,41 @@
+"""Columns of weight matrices within a ball, without looking at them at every step."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+class MaxNorm:
+    """Keeps the norm of each outgoing weight vector, a row of the stored (from, to) matrix, within `radius`.
+
+    No row's norm can have grown by more than the steps since the last look add up to. While the largest norm
+    seen then plus that sum stays within the radius, there is nothing to project and no need to look: the result
+    is that of a projection at every step.
+    """
+
+    def __init__(self, radius: float) -> None:
+        self.radius = radius
+        self.bound = math.inf  # no row is longer than this
+        self.version = -1  # of the weights that the bound speaks of
+
+    def project(self, weight: Tensor, growth: float) -> None:
+        """Project `weight`, after a step that lengthened no row by more than `growth`."""
+        self.bound += growth
+        if self.bound < self.radius * 0.999:  # a margin for the rounding of the sum and of the norms
+            return
+        norms = torch.linalg.vector_norm(weight, dim=1, keepdim=True)  # (from, 1)
+        if weight.device.type != "cpu":  # asking for the largest would wait for the device
+            weight.mul_(self.radius / norms.clamp_min(self.radius))
+            return
+        self.bound = norms.max().item()
+        if self.bound > self.radius:
+            weight.mul_(self.radius / norms.clamp_min(self.radius))
+            self.bound = self.radius
+
+    def forget_if_changed(self, version: int) -> None:
+        """Someone else wrote into the weights, as their version tells: the bound means nothing any more."""
+        if version != self.version:
+            self.bound = math.inf

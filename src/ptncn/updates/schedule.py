@@ -1,0 +1,54 @@
+"""Step sizes that change as learning goes on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A factor on the step size that goes from 1 to `final` within `steps` updates, and stays there.
+
+    >>> falling = Schedule("linear", steps=100, final=0.5)
+    >>> falling(0), falling(50), falling(1000)
+    (1.0, 0.75, 0.5)
+    """
+
+    kind: Literal["linear", "cosine", "exponential"]
+    steps: int
+    final: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("linear", "cosine", "exponential"):
+            raise ValueError(f"unknown schedule {self.kind!r}; choose one of: linear, cosine, exponential")
+        if self.steps < 1:
+            raise ValueError(f"a schedule needs at least 1 step, not {self.steps}")
+        if self.final < 0 or (self.kind == "exponential" and self.final == 0):
+            raise ValueError(f"a schedule of kind {self.kind} cannot end at {self.final}")
+
+    def __call__(self, update: int) -> float:
+        done = min(update / self.steps, 1.0)
+        if self.kind == "exponential":
+            return float(self.final**done)
+        left = 1 - done if self.kind == "linear" else 0.5 * (1 + math.cos(math.pi * done))
+        return self.final + (1 - self.final) * left
+
+
+Factor = Callable[[int], float]
+
+
+def get_schedule(choice: Mapping[str, Any] | Factor | None) -> Factor | None:
+    """A schedule from its fields, or any callable from the number of updates so far to a factor."""
+    if choice is None or callable(choice):
+        return choice
+    return Schedule(**choice)
+
+
+def describe_schedule(schedule: Factor | None) -> dict[str, Any] | str | None:
+    """Plain values that `get_schedule` takes; a callable of one's own is only named as such."""
+    if schedule is None:
+        return None
+    return asdict(schedule) if isinstance(schedule, Schedule) else "custom"
