@@ -46,8 +46,8 @@ class RecurrentState(State):
 class RecurrentLearner(nn.Module):
     """Base of BPTT, TBPTT, SAB, RTRL, UORO and KF-RTRL.
 
-    A subclass names its `rule`, so that its kind is `<cell>-<rule>`, and says in `step` how it learns. Its own
-    options go before `**common`, and into `options()`.
+    A subclass names its `rule`, so that its kind is `<cell>-<rule>`, and says in `step` how it learns.
+    Options of its own go before `**common`, and into `options()`.
     """
 
     rule: ClassVar[str]

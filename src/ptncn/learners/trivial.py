@@ -1,0 +1,179 @@
+"""The two trivial learners that keep everyone honest: the last observation, and the running mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from ptncn.learner import State, Step, check_batch_size, check_mask, check_observation
+from ptncn.learners.base import DTYPES, check_choice, check_positive, check_size, scored_rows
+from ptncn.outputs import get_output
+
+
+@dataclass(kw_only=True)
+class TrivialState(State):
+    """Where a batch of sequences is."""
+
+    kind: str
+    last: Tensor
+    """(B, n) the last observation of each row; zeros before the first."""
+
+
+class TrivialLearner:
+    """Base of both: they say what they expect, and it becomes logits of the output distribution.
+
+    A probability is kept within [floor, 1 − floor] on its way to a logit: a copied pixel of exactly 0 or 1
+    would otherwise be an infinite bet. `hidden_size` and `seed` are taken so that these stand in for any other
+    learner in one line, and mean nothing here.
+    """
+
+    kind: ClassVar[str]
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int | None = None,
+        *,
+        output: str = "bernoulli",
+        seed: int = 0,
+        floor: float = 1e-3,
+        dtype: str = "float32",
+    ) -> None:
+        check_size("input_size", input_size)
+        check_positive("floor", floor)
+        if floor >= 0.5:
+            raise ValueError(f"floor is {floor}; a small probability below 0.5 would be right")
+        check_choice("dtype", dtype, DTYPES)
+        self.input_size, self.floor = input_size, floor
+        self.output = get_output(output)
+        self._like = torch.empty(0, dtype=DTYPES[dtype])
+        self._options = {
+            "input_size": input_size,
+            "hidden_size": hidden_size,
+            "output": output,
+            "seed": seed,
+            "floor": floor,
+            "dtype": dtype,
+        }
+
+    def expected(self, state: TrivialState) -> Tensor:
+        """(B, n) what the learner expects next."""
+        raise NotImplementedError
+
+    def observe(self, x: Tensor, mask: Tensor | None) -> None:
+        """Learn from the observed rows of x (B, n)."""
+
+    def begin(self, batch_size: int) -> TrivialState:
+        check_batch_size(batch_size)
+        last = self._like.new_zeros(batch_size, self.input_size)
+        return TrivialState(batch_size=batch_size, kind=self.kind, last=last)
+
+    def step(self, x: Tensor, state: TrivialState, *, learn: bool = True, mask: Tensor | None = None) -> Step:
+        """Predict, observe `x` (B, n), advance `state` in place and, unless told otherwise, learn."""
+        self._check_state(state)
+        mask = check_mask(mask, state.batch_size, self._like.device)
+        x = check_observation(x, state.batch_size, self.input_size, self._like, mask)
+        logits = self._logits(state)
+        prediction = self.output.mean(logits)
+        observed = torch.ones(state.batch_size, dtype=torch.bool) if mask is None else mask
+        error = torch.where(observed[:, None], prediction - x, 0.0)
+        scored = scored_rows(state, mask, x)
+        if learn:
+            self.observe(x, mask)
+        state.last = torch.where(observed[:, None], x, state.last)
+        state.advance(mask)
+        return Step(prediction=prediction, logits=logits, errors=(error,), scored=scored)
+
+    def end(self, state: TrivialState) -> None:
+        self._check_state(state)
+
+    def predict(self, state: TrivialState) -> Tensor:
+        self._check_state(state)
+        return self.output.mean(self._logits(state))
+
+    def options(self) -> dict[str, Any]:
+        return dict(self._options)
+
+    def snapshot(self) -> dict[str, Any]:
+        return {}
+
+    def restore(self, tree: Mapping[str, Any]) -> None:
+        """Nothing was learnt, so nothing is taken over."""
+
+    def _logits(self, state: TrivialState) -> Tensor:
+        expected = self.expected(state)
+        if self.output.name == "gaussian":
+            return expected
+        probability = expected.clamp(self.floor, 1 - self.floor)
+        return torch.logit(probability) if self.output.name == "bernoulli" else torch.log(probability)
+
+    def _check_state(self, state: TrivialState) -> None:
+        kind = getattr(state, "kind", type(state).__name__)
+        if kind != self.kind or not isinstance(state, TrivialState):
+            raise ValueError(f"the state was begun by {kind!r}; {self.kind!r} wants one from its own begin()")
+        shape = (state.batch_size, self.input_size)
+        if state.last.shape != shape or state.last.dtype != self._like.dtype:
+            raise ValueError(
+                f"the state holds {tuple(state.last.shape)} in {state.last.dtype}; this learner wants {shape} "
+                f"in {self._like.dtype}, from its own begin()"
+            )
+
+
+class Copy(TrivialLearner):
+    """The last observation of the row again; there is nothing to learn.
+
+    >>> learner = Copy(2, output="gaussian")
+    >>> state = learner.begin(1)
+    >>> _ = learner.step(torch.tensor([[1.0, 2.0]]), state)
+    >>> learner.predict(state)
+    tensor([[1., 2.]])
+    """
+
+    kind = "copy"
+
+    def expected(self, state: TrivialState) -> Tensor:
+        return state.last
+
+
+class Mean(TrivialLearner):
+    """The mean of everything observed so far, in all rows and sequences alike: it is learnt, so learning can be
+    frozen, and a new sequence begins with what the others taught.
+
+    >>> learner = Mean(1, output="gaussian")
+    >>> state = learner.begin(2)
+    >>> _ = learner.step(torch.tensor([[1.0], [3.0]]), state)
+    >>> learner.predict(state)
+    tensor([[2.],
+            [2.]])
+    """
+
+    kind = "mean"
+
+    def __init__(self, input_size: int, hidden_size: int | None = None, **common: Any) -> None:
+        super().__init__(input_size, hidden_size, **common)
+        self.count = 0
+        self.mean = self._like.new_zeros(input_size)
+
+    def expected(self, state: TrivialState) -> Tensor:
+        return self.mean.expand(state.batch_size, -1)
+
+    def observe(self, x: Tensor, mask: Tensor | None) -> None:
+        rows = x if mask is None else x[mask]
+        if len(rows):
+            self.count += len(rows)
+            self.mean = self.mean + (rows - self.mean).sum(0) / self.count
+
+    def snapshot(self) -> dict[str, Any]:
+        return {"count": self.count, "mean": self.mean.clone()}
+
+    def restore(self, tree: Mapping[str, Any]) -> None:
+        """Take over a snapshot of an equal learner."""
+        if tree["mean"].shape != self.mean.shape:
+            raise ValueError(
+                f"the snapshot holds a mean of {tuple(tree['mean'].shape)}; this learner wants {tuple(self.mean.shape)}"
+            )
+        self.count, self.mean = tree["count"], tree["mean"].clone()
