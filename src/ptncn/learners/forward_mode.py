@@ -1,0 +1,101 @@
+"""What RTRL, UORO and KF-RTRL share: they carry the influence of the weights on the state forward in time.
+
+The loss of a step depends on the recurrent weights θ through the state s_{t−1} alone, so its gradient is
+
+    dL_t/dθ = ∂L_t/∂h_{t−1} · ds_{t−1}/dθ,      ds_t/dθ = ∂s_t/∂s_{t−1} · ds_{t−1}/dθ + ∂s_t/∂θ
+
+and is known as soon as x_t is. The learners differ in how they keep ds/dθ: all of it, or an unbiased estimate.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ptncn.learner import Step
+from ptncn.learners.base import RecurrentLearner, keep_masked, scored_rows
+from ptncn.learners.jacobians import linearise, unpack
+from ptncn.learners.linearisation import Linearisation
+
+EPSILON = 1e-7
+"""Keeps the factors that balance two norms finite and above zero, as in Tallec and Ollivier (2017)."""
+
+
+class ForwardMode(RecurrentLearner):
+    """Update at every step, from the influence that the state carries; nothing of the past is stored.
+
+    The update comes before the state moves on, which therefore sees x_t with the newest weights. A sequence
+    that starts frozen (`learn=False`) carries no influence, and costs no more than the cell, until its first
+    learning step; from then on its influence is kept up in frozen steps too.
+    """
+
+    @torch.no_grad()
+    def step(self, x: Tensor, state: Any, *, learn: bool = True, mask: Tensor | None = None) -> Step:
+        x, mask = self.check_step(x, state, mask)
+        out = self.outcome(self.logits(state), x, mask, scored_rows(state, mask, x))
+        if learn and out.scored.any():
+            gradient = self._gradient(out, state)
+            for name, parameter in self.named_parameters():
+                parameter.grad = gradient[name].clone()  # the two biases of a gate share theirs
+            self.apply_gradient()
+        if learn or self.carries(state):
+            hidden, linear = linearise(self.cell, x, state.hidden)
+            self.carry(linear, state, mask)
+        else:
+            hidden = self.cell(x, state.hidden)
+        state.hidden = keep_masked(mask, hidden, state.hidden)
+        state.advance(mask)
+        return out
+
+    @torch.no_grad()
+    def gradient(self, x: Tensor, state: Any, mask: Tensor | None = None) -> dict[str, Tensor]:
+        """The gradient that `step(x, state, mask=mask)` would learn from, by parameter name; changes nothing."""
+        x, mask = self.check_step(x, state, mask)
+        return self._gradient(self.outcome(self.logits(state), x, mask, scored_rows(state, mask, x)), state)
+
+    def carries(self, state: Any) -> bool:
+        """Whether the state carries an influence that is not plainly zero."""
+        raise NotImplementedError
+
+    def contract(self, adjoint: Tensor, state: Any) -> list[Tensor]:
+        """(Q, m) per group of weights: adjoint (B, H) of h · the influence, summed over rows."""
+        raise NotImplementedError
+
+    def carry(self, linear: Linearisation, state: Any, mask: Tensor | None) -> None:
+        """Take the influence of the observed rows through one step; masked rows keep theirs."""
+        raise NotImplementedError
+
+    def _gradient(self, out: Step, state: Any) -> dict[str, Tensor]:
+        # prediction − observation is the gradient of the negative log-likelihood by the logits
+        error = torch.where(out.scored[:, None], out.errors[0], 0.0) / state.batch_size  # (B, n)
+        gradient = {"readout.weight": error.T @ state.hidden[0], "readout.bias": error.sum(0)}
+        if self.carries(state):
+            of_groups = self.contract(error @ self.readout.weight, state)
+            return gradient | {f"cell.{name}": g for name, g in unpack(self.cell, of_groups).items()}
+        zeros = {f"cell.{name}": torch.zeros_like(weight) for name, weight in self.cell.named_parameters()}
+        return gradient | zeros
+
+    def signs(self, *shape: int) -> Tensor:
+        """Independent random signs from the learner's own generator."""
+        draws = torch.randint(0, 2, shape, generator=self.generator)
+        return (2 * draws - 1).to(self.readout.weight)
+
+
+def balance(numerator: Tensor, denominator: Tensor) -> Tensor:
+    """√(numerator / denominator), above zero and finite whatever the norms are: any such factor is unbiased."""
+    return torch.sqrt(numerator / (denominator + EPSILON)) + EPSILON
+
+
+def rows(mask: Tensor | None, new: Tensor, old: Tensor | float) -> Tensor:
+    """`new` (B, …) where a row was observed, `old` where it was masked."""
+    if mask is None:
+        return new
+    return torch.where(mask.view(-1, *[1] * (new.ndim - 1)), new, old)
+
+
+def row_norms(tensor: Tensor) -> Tensor:
+    """(B,) the norm of all numbers of each row (B, …)."""
+    norms: Tensor = torch.linalg.vector_norm(tensor.flatten(1), dim=1)
+    return norms

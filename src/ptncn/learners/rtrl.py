@@ -1,0 +1,171 @@
+"""Real-time recurrent learning (Williams and Zipser, 1989): the exact gradient, forward in time."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ptncn.learner import check_batch_size
+from ptncn.learners.base import DTYPES, RecurrentState, check_choice, check_positive, check_size
+from ptncn.learners.cells import CELLS
+from ptncn.learners.forward_mode import ForwardMode, rows
+from ptncn.learners.jacobians import group_shapes
+from ptncn.learners.linearisation import Linearisation
+from ptncn.learners.memory import available_memory, in_words
+
+WORKSPACE = 16 * 2**20
+"""Bytes of influence that are taken through a step at once: no second copy of the whole is ever made."""
+USABLE = 0.9
+"""Share of the available memory that the influence may take; the rest is for the arrays of a step."""
+
+
+@dataclass(kw_only=True)
+class RTRLState(RecurrentState):
+    influence: tuple[Tensor, ...] = ()
+    """(B, R, H, Q, m) per group of weights: d state / d weights; () while it is zero."""
+
+
+class RTRL(ForwardMode):
+    """Carry the influence of every weight on every unit, and so know the exact gradient at each step.
+
+    With B rows, H units, n inputs and P ≈ G·H·(n + H + 1) weights the influence is B·R·H·P numbers, and a step
+    multiplies it by an H × H matrix. The structure of the cell is used throughout: a weight enters through the
+    one pre-activation it belongs to, an LSTM's c is reached through a diagonal, and the two biases of a gate
+    count once. Where the influence does not fit, nothing is allocated and a MemoryError says what does.
+
+    >>> from ptncn.learners import make
+    >>> make("lstm-rtrl", input_size=4096, hidden_size=1000, memory_limit=16e9)
+    Traceback (most recent call last):
+    MemoryError: LSTM with 1,000 units on 4,096 inputs needs 163 GB for exact RTRL (batch of 1, float32), \
+and 16.0 GB may be used. The largest hidden size that fits is 335; lstm-uoro and lstm-kf-rtrl need far less
+    """
+
+    rule = "rtrl"
+    state_type = RTRLState
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        cell: str = "lstm",
+        depth: int = 1,
+        dtype: str = "float32",
+        memory_limit: float | None = None,
+        **common: Any,
+    ) -> None:
+        """
+        :param memory_limit: bytes that the influence may take; None for most of what is available.
+        """
+        check_size("input_size", input_size)
+        check_size("hidden_size", hidden_size)
+        check_size("depth", depth)
+        check_choice("cell", cell, CELLS)
+        check_choice("dtype", dtype, DTYPES)
+        if memory_limit is not None:
+            check_positive("memory_limit", memory_limit)
+        sizes: dict[str, Any] = {
+            "cell": cell,
+            "input_size": input_size,
+            "hidden_size": hidden_size,
+            "dtype": dtype,
+            "depth": depth,
+        }
+        self.refuse_what_does_not_fit(memory_limit, batch_size=1, **sizes)
+        super().__init__(**sizes, **common)
+        self.memory_limit, self._sizes = memory_limit, sizes
+
+    @staticmethod
+    def required_bytes(
+        cell: str,
+        input_size: int,
+        hidden_size: int,
+        batch_size: int = 1,
+        dtype: str = "float32",
+        depth: int = 1,
+    ) -> int:
+        """Bytes of the influence.
+
+        >>> RTRL.required_bytes("lstm", input_size=4096, hidden_size=1000)
+        163104000000
+        """
+        units = CELLS[cell].parts * hidden_size
+        weights = sum(q * m for q, m in group_shapes(cell, input_size, hidden_size, depth))
+        return batch_size * units * weights * DTYPES[dtype].itemsize
+
+    def options(self) -> dict[str, Any]:
+        return {**super().options(), "memory_limit": self.memory_limit}
+
+    def begin(self, batch_size: int) -> RTRLState:
+        check_batch_size(batch_size)
+        self.refuse_what_does_not_fit(self.memory_limit, batch_size=batch_size, **self._sizes)
+        state: RTRLState = super().begin(batch_size)
+        return state
+
+    def carries(self, state: RTRLState) -> bool:
+        return bool(state.influence)
+
+    def contract(self, adjoint: Tensor, state: RTRLState) -> list[Tensor]:
+        gradients = []
+        for influence in state.influence:
+            of_h = influence[:, 0].flatten(2)  # (B, H, Qm)
+            product = torch.bmm(adjoint[:, None], of_h).sum((0, 1))  # (Qm,)
+            gradients.append(product.view(influence.shape[3:]))
+        return gradients
+
+    def carry(self, linear: Linearisation, state: RTRLState, mask: Tensor | None) -> None:
+        if state.influence:
+            self._through_the_transition(linear, state.influence, mask)
+        else:
+            state.influence = self._zeros(state.batch_size)
+        for k, (influence, group) in enumerate(zip(state.influence, linear.groups, strict=True)):
+            if linear.is_diagonal(k):
+                slopes = rows(mask, linear.slopes(k), 0.0)  # (B, R, G, H)
+                B, R, G, H = slopes.shape
+                own = influence.view(B, R, H, G, H, -1).diagonal(dim1=2, dim2=4)  # (B, R, G, m, H)
+                own.addcmul_(slopes[:, :, :, None], group.vector[:, None, None, :, None])
+            else:
+                sensitivity = rows(mask, linear.sensitivity(k), 0.0)  # (B, R, H, Q)
+                influence.addcmul_(sensitivity[..., None], group.vector[:, None, None, None])
+
+    def _zeros(self, batch_size: int) -> tuple[Tensor, ...]:
+        """(B, R, H, Q, m) per group."""
+        sizes = {name: size for name, size in self._sizes.items() if name != "dtype"}
+        units = (batch_size, self.cell.parts, self.hidden_size)
+        return tuple(self.readout.weight.new_zeros(*units, *shape) for shape in group_shapes(**sizes))
+
+    def _through_the_transition(
+        self, linear: Linearisation, influences: tuple[Tensor, ...], mask: Tensor | None
+    ) -> None:
+        """influence ← ∂s'/∂s · influence, in place, some columns at a time."""
+        dense, carry = linear.transition()
+        B, R, H, _ = dense.shape
+        for influence in influences:
+            columns = influence.flatten(3)  # (B, R, H, Qm)
+            for old in torch.split(columns, max(1, WORKSPACE // (B * R * H * dense.element_size())), dim=3):
+                new = torch.bmm(dense.view(B, R * H, H), old[:, 0]).view(B, R, H, -1)
+                if carry is not None:
+                    new.addcmul_(carry[..., None], old[:, 1:])  # (B, R, H, ·) += (B, R, H, 1) * (B, 1, H, ·)
+                old.copy_(rows(mask, new, old))
+
+    @classmethod
+    def refuse_what_does_not_fit(cls, memory_limit: float | None, hidden_size: int, **others: Any) -> None:
+        """Raise MemoryError if the influence would be larger than the limit, or than what is available."""
+        limit = USABLE * available_memory() if memory_limit is None else memory_limit
+        needed = cls.required_bytes(hidden_size=hidden_size, **others)
+        if needed <= limit:
+            return
+        fits = bisect_right(
+            range(1, hidden_size), limit, key=lambda units: cls.required_bytes(hidden_size=units, **others)
+        )
+        cell, name = others["cell"], others["cell"].upper()
+        raise MemoryError(
+            f"{name} with {hidden_size:,} units on {others['input_size']:,} inputs needs {in_words(needed)} for exact "
+            f"RTRL (batch of {others['batch_size']}, {others['dtype']}), and {in_words(limit)} may be used. "
+            f"{f'The largest hidden size that fits is {fits:,}' if fits else 'Not even one unit fits'}; "
+            f"{cell}-uoro and {cell}-kf-rtrl need far less"
+        )
