@@ -1,0 +1,246 @@
+"""Echo state networks: a fixed random reservoir, and a linear readout that learns (the paper's section IV-C)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ptncn.learner import State, Step, check_batch_size, check_mask, check_observation
+from ptncn.learners.base import DTYPES, check_choice, check_positive, check_size, keep_masked, scored_rows
+from ptncn.learners.readouts import READOUTS
+from ptncn.learners.reservoir import Reservoir
+from ptncn.outputs import get_output
+
+READOUT_OPTIONS = {
+    "ridge": ("ridge", "floor", "solve_every"),
+    "rls": ("ridge", "floor", "forgetting"),
+    "sgd": ("optimizer", "lr", "clip"),
+}
+
+
+@dataclass(kw_only=True)
+class ESNState(State):
+    """Where a batch of sequences is."""
+
+    kind: str
+    """The registry name of the learner that began it."""
+    z: Tensor
+    """(B, H) the reservoir."""
+    observed: Tensor
+    """(B,) frames seen so far, for the washout."""
+    last: Tensor | None = None
+    """(B, n) the last observation, where the readout sees it."""
+    taught: bool = False
+    """Whether `end` has something to settle."""
+
+
+class ESN(nn.Module):
+    """Predicts x_t by a linear readout of the reservoir as x_{t−1} left it.
+
+    >>> learner = ESN(3, 50, readout="rls", output="gaussian")
+    >>> state = learner.begin(batch_size=2)
+    >>> learner.step(torch.rand(2, 3), state).prediction.shape
+    torch.Size([2, 3])
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        readout: str = "ridge",
+        output: str = "bernoulli",
+        seed: int = 0,
+        sr: float = 0.9,
+        leak_rate: float = 1.0,
+        rc_connectivity: float = 0.1,
+        input_scaling: float = 1.0,
+        input_connectivity: float = 1.0,
+        bias_scaling: float = 0.1,
+        input_to_readout: bool = False,
+        readout_bias: bool = True,
+        washout: int = 0,
+        dtype: str = "float32",
+        ridge: float | None = None,
+        floor: float | None = None,
+        solve_every: int | None = None,
+        forgetting: float | None = None,
+        optimizer: str | None = None,
+        lr: float | None = None,
+        clip: float | None = None,
+    ) -> None:
+        """
+        :param readout: "ridge" regression, recursive least squares "rls", or "sgd".
+        :param output: distribution of the observations: "bernoulli", "gaussian" or "categorical".
+        :param sr: spectral radius of the reservoir.
+        :param leak_rate: share of a unit that is new at each step, 1 for no leak.
+        :param rc_connectivity: share of the reservoir that a unit hears.
+        :param input_scaling: size of the input weights.
+        :param input_connectivity: share of the inputs that a unit hears.
+        :param bias_scaling: size of the reservoir's biases; 0 for none.
+        :param input_to_readout: let the readout see the last observation too.
+        :param readout_bias: give the readout a constant feature.
+        :param washout: frames of each sequence that only drive the reservoir. They are scored all the same.
+        :param dtype: "float32" or "float64".
+        :param ridge: penalty on the squared weights, the constant's included (ridge, rls; 0.01).
+        :param floor: least probability, relative to that under zero logits (ridge, rls; 0.05).
+        :param solve_every: learning steps between solutions on a stream; else at the end only (ridge).
+        :param forgetting: weight of the past against one step later (rls; 1).
+        :param optimizer: a name in `OPTIMIZERS` (sgd; "rmsprop").
+        :param lr: its step size (sgd; 0.001).
+        :param clip: largest norm of the gradient (sgd; no limit).
+        """
+        super().__init__()
+        check_size("input_size", input_size)
+        check_size("hidden_size", hidden_size)
+        check_choice("readout", readout, READOUTS)
+        check_choice("dtype", dtype, DTYPES)
+        check_positive("sr", sr)
+        check_positive("input_scaling", input_scaling)
+        for name, share in (
+            ("leak_rate", leak_rate),
+            ("rc_connectivity", rc_connectivity),
+            ("input_connectivity", input_connectivity),
+        ):
+            if not 0 < share <= 1:
+                raise ValueError(f"{name} must lie above 0 and at most at 1, not {share!r}")
+        if bias_scaling < 0:
+            raise ValueError(f"bias_scaling must be at least 0, not {bias_scaling!r}")
+        if not isinstance(washout, int) or washout < 0:
+            raise ValueError(f"washout must be a whole number of frames, at least 0, not {washout!r}")
+        self.kind = f"esn-{readout}"
+        settings = {
+            "ridge": ridge,
+            "floor": floor,
+            "solve_every": solve_every,
+            "forgetting": forgetting,
+            "optimizer": optimizer,
+            "lr": lr,
+            "clip": clip,
+        }
+        settings = {name: value for name, value in settings.items() if value is not None}
+        for name in settings:
+            if name not in READOUT_OPTIONS[readout]:
+                known = ", ".join(READOUT_OPTIONS[readout])
+                raise ValueError(f"{self.kind!r} has no option {name!r}; its readout has: {known}")
+        self.input_size, self.hidden_size, self.washout = input_size, hidden_size, washout
+        self.input_to_readout, self.readout_bias = input_to_readout, readout_bias
+        self.output = get_output(output)
+        reservoir = {
+            "sr": sr,
+            "leak_rate": leak_rate,
+            "rc_connectivity": rc_connectivity,
+            "input_scaling": input_scaling,
+            "input_connectivity": input_connectivity,
+            "bias_scaling": bias_scaling,
+        }
+        self.reservoir = Reservoir(
+            input_size, hidden_size, **reservoir, generator=np.random.default_rng(seed), dtype=DTYPES[dtype]
+        )
+        features = hidden_size + readout_bias + input_size * input_to_readout
+        self.readout = READOUTS[readout](features, input_size, self.output, DTYPES[dtype], **settings)
+        self._options = {
+            "input_size": input_size,
+            "hidden_size": hidden_size,
+            "output": output,
+            "seed": seed,
+            **reservoir,
+            "input_to_readout": input_to_readout,
+            "readout_bias": readout_bias,
+            "washout": washout,
+            "dtype": dtype,
+            **settings,
+        }
+
+    def begin(self, batch_size: int) -> ESNState:
+        """A silent reservoir for each of `batch_size` new sequences."""
+        check_batch_size(batch_size)
+        z = self.reservoir.begin(batch_size)
+        return ESNState(
+            batch_size=batch_size,
+            kind=self.kind,
+            z=z,
+            observed=torch.zeros(batch_size, dtype=torch.int64, device=z.device),
+            last=z.new_zeros(batch_size, self.input_size) if self.input_to_readout else None,
+        )
+
+    @torch.no_grad()
+    def step(self, x: Tensor, state: ESNState, *, learn: bool = True, mask: Tensor | None = None) -> Step:
+        """Predict, observe `x` (B, n), advance `state` in place and, unless told otherwise, learn."""
+        self._check_state(state)
+        mask = check_mask(mask, state.batch_size, state.z.device)
+        x = check_observation(x, state.batch_size, self.input_size, state.z, mask)
+        scored = scored_rows(state, mask, x)
+        features = self._features(state)
+        fitted = self.readout(features)
+        logits = self.readout.link(fitted)
+        prediction = self.output.mean(logits)
+        error = prediction - x if mask is None else torch.where(mask[:, None], prediction - x, 0.0)
+        rows = scored & (state.observed > self.washout)
+        if learn and rows.any():
+            self.readout.learn(features, fitted, x, rows)
+            state.taught = True
+        (state.z,) = keep_masked(mask, (self.reservoir(x, state.z),), (state.z,))
+        if state.last is not None:
+            (state.last,) = keep_masked(mask, (x,), (state.last,))
+        state.observed = state.observed + (1 if mask is None else mask)
+        state.advance(mask)
+        return Step(prediction=prediction, logits=logits, errors=(error,), scored=scored)
+
+    @torch.no_grad()
+    def end(self, state: ESNState) -> None:
+        """Let ridge regression solve for its weights, if `state` taught it something."""
+        self._check_state(state)
+        if state.taught:
+            self.readout.settle()
+            state.taught = False
+
+    @torch.no_grad()
+    def predict(self, state: ESNState) -> Tensor:
+        """(B, n) what comes next; changes nothing."""
+        self._check_state(state)
+        return self.output.mean(self.readout.link(self.readout(self._features(state))))
+
+    def options(self) -> dict[str, Any]:
+        """The arguments of `make(kind, **options)` for an equal learner that has learnt nothing."""
+        return dict(self._options)
+
+    def snapshot(self) -> dict[str, Any]:
+        """A copy of all weights and of the readout's statistics."""
+        weights = {name: weight.clone() for name, weight in self.state_dict().items()}
+        return {"weights": weights, "readout": self.readout.progress()}
+
+    def restore(self, tree: Mapping[str, Any]) -> None:
+        """Take over a snapshot of an equal learner."""
+        wanted = {name: tuple(weight.shape) for name, weight in self.state_dict().items()}
+        given = {name: tuple(weight.shape) for name, weight in tree["weights"].items()}
+        if wanted != given:
+            raise ValueError(f"the snapshot holds weights {given}; {self.kind!r} wants {wanted}")
+        self.load_state_dict(tree["weights"])
+        self.readout.load_progress(tree["readout"])
+
+    def _features(self, state: ESNState) -> Tensor:
+        """(B, F) what the readout sees: the reservoir, then the last observation and a constant if wanted."""
+        parts = [state.z]
+        if state.last is not None:
+            parts.append(state.last)
+        if self.readout_bias:
+            parts.append(state.z.new_ones(state.batch_size, 1))
+        return torch.cat(parts, dim=1)
+
+    def _check_state(self, state: Any) -> None:
+        """Refuse a state that another learner began, or one of another size."""
+        kind = getattr(state, "kind", type(state).__name__)
+        if kind != self.kind or not isinstance(state, ESNState):
+            raise ValueError(f"the state was begun by {kind!r}; {self.kind!r} wants one from its own begin()")
+        shape, dtype = (state.batch_size, self.hidden_size), self.reservoir.bias.dtype
+        if state.z.shape != shape or state.z.dtype != dtype:
+            raise ValueError(
+                f"the state holds {tuple(state.z.shape)} in {state.z.dtype}; this learner wants {shape} in "
+                f"{dtype}, from its own begin()"
+            )

@@ -1,0 +1,217 @@
+"""Linear readouts of a reservoir: ridge regression, recursive least squares, gradient descent.
+
+Features (B, F) go in, one number for each of the n observed comes out. Least squares fits the *mean* of the
+observation, the deviation from what zero logits would say, to be exact; `link` turns that into logits.
+Gradient descent fits the logits themselves by their likelihood.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ptncn.learners.base import OPTIMIZERS, check_choice, check_positive, check_size
+from ptncn.outputs import Output
+
+SYMMETRISE_EVERY = 16
+"""Updates after which RLS removes rounding errors that are not symmetric, before forgetting blows them up."""
+
+
+class Readout(nn.Module):
+    """What the three share: `weight` (F, n), zero at first, and the calls that the network makes."""
+
+    weight: Tensor
+
+    def __init__(self, features: int, input_size: int, output: Output, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.output = output
+        self.weight = nn.Parameter(torch.zeros(features, input_size, dtype=dtype), requires_grad=False)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(B, n) what the linear map makes of features (B, F)."""
+        return features @ self.weight
+
+    def link(self, fitted: Tensor) -> Tensor:
+        """(B, n) the logits that `forward`'s result stands for."""
+        return fitted
+
+    def learn(self, features: Tensor, fitted: Tensor, x: Tensor, rows: Tensor) -> None:
+        """Learn that `features`, of which `forward` made `fitted`, met `x` (B, n), in `rows` (B,) alone."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """A sequence ended: learn what is still pending."""
+
+    def progress(self) -> dict[str, Any]:
+        """What learning changed besides the tensors in `state_dict`."""
+        return {}
+
+    def load_progress(self, tree: Mapping[str, Any]) -> None:
+        """Take over another's `progress`."""
+
+
+class LeastSquares(Readout):
+    """A mean fitted by least squares, kept off the edges where one surprise would cost an infinity.
+
+    No outcome is given less than `floor` times its probability under zero logits, which is ½ for Bernoulli and
+    1/n for categorical outputs; categorical means are then normalised. Gaussian means are left as they are.
+    """
+
+    guess: Tensor
+
+    def __init__(self, *args: Any, ridge: float = 1e-2, floor: float = 0.05) -> None:
+        super().__init__(*args)
+        check_positive("ridge", ridge)
+        if not 0 < floor < 1:
+            raise ValueError(f"floor must lie between 0 and 1, not {floor!r}")
+        self.ridge, self.floor = ridge, floor
+        self.register_buffer("guess", self.output.mean(self.weight.new_zeros(self.weight.shape[1])))
+
+    def link(self, fitted: Tensor) -> Tensor:
+        mean = fitted + self.guess
+        least = self.floor * self.guess
+        if self.output.name == "bernoulli":
+            return torch.logit(torch.clamp(mean, least, 1 - least))
+        if self.output.name == "categorical":
+            mean = torch.maximum(mean, least)
+            return torch.log(mean / mean.sum(-1, keepdim=True))
+        return mean
+
+
+class Ridge(LeastSquares):
+    """Ridge regression: W minimises Σ ‖φ W − (x − guess)‖² + ridge ‖W‖² over all frames ever learnt from.
+
+    Only ΦᵀΦ (F, F) and Φᵀ(X − guess) (F, n) are kept, in float64. The weights are solved for when a sequence
+    ends, and every `solve_every` learning steps if that is given, as an endless stream needs.
+    """
+
+    gram: Tensor
+    moment: Tensor
+
+    def __init__(self, *args: Any, solve_every: int | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if solve_every is not None:
+            check_size("solve_every", solve_every)
+        self.solve_every = solve_every
+        self.pending = 0
+        features, outputs = self.weight.shape
+        self.register_buffer("gram", torch.zeros(features, features, dtype=torch.float64))
+        self.register_buffer("moment", torch.zeros(features, outputs, dtype=torch.float64))
+
+    def learn(self, features: Tensor, fitted: Tensor, x: Tensor, rows: Tensor) -> None:
+        taught = (features * rows[:, None]).double()
+        self.gram.addmm_(taught.T, taught)  # (F, F) += (F, B) @ (B, F)
+        self.moment.addmm_(taught.T, (x - self.guess).double())  # (F, n) += (F, B) @ (B, n)
+        self.pending += 1
+        if self.pending == self.solve_every:
+            self.settle()
+
+    def settle(self) -> None:
+        if not self.pending:
+            return
+        regular = self.gram.clone()
+        regular.diagonal().add_(self.ridge)
+        self.weight.copy_(torch.cholesky_solve(self.moment, torch.linalg.cholesky(regular)))
+        self.pending = 0
+
+    def progress(self) -> dict[str, Any]:
+        return {"pending": self.pending}
+
+    def load_progress(self, tree: Mapping[str, Any]) -> None:
+        self.pending = int(tree["pending"])
+
+
+class RLS(LeastSquares):
+    """Recursive least squares: after each step, the ridge solution with frames k steps back weighted by λ^k.
+
+    `covariance` P (F, F) is the inverse of A = ridge·I + Σ λ^k φᵀφ, kept in float64. All rows of a step are one
+    block (Woodbury), forgotten together; λ is `forgetting`.
+
+    With λ < 1 the prior ridge·I would be forgotten too, and P grow without bound where the reservoir is silent.
+    So each step puts back what a step forgets of it, for one feature in turn[^1]: a made-up frame that is zero
+    but for feature k, √(ridge (1 − λ) F), and observed the guess.
+
+    [^1]: Gay: Dynamically regularized fast RLS with application to echo cancellation. ICASSP 1996.
+    """
+
+    covariance: Tensor
+
+    def __init__(self, *args: Any, forgetting: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not 0 < forgetting <= 1:
+            raise ValueError(f"forgetting must lie above 0 and at most at 1, not {forgetting!r}")
+        self.forgetting = forgetting
+        self.updates = 0
+        self.register_buffer("covariance", torch.eye(len(self.weight), dtype=torch.float64) / self.ridge)
+
+    def learn(self, features: Tensor, fitted: Tensor, x: Tensor, rows: Tensor) -> None:
+        taught = (features * rows[:, None]).double()
+        surprise = (x - self.guess - fitted).double()
+        if self.forgetting < 1:
+            taught, surprise = self._with_prior(taught, surprise)
+        P, identity = self.covariance, torch.eye(len(taught), dtype=torch.float64, device=x.device)
+        across = (taught @ P).div_(self.forgetting)  # (B, F)
+        root = torch.linalg.cholesky(identity + across @ taught.T)  # (B, B)
+        half = torch.linalg.solve_triangular(root, across, upper=False)  # (B, F)
+        gain = torch.linalg.solve_triangular(root.T, half, upper=True).T  # (F, B)
+        self.weight.addmm_(gain.to(self.weight), surprise.to(self.weight))  # (F, n) += (F, B) @ (B, n)
+        P.addmm_(half.T, half, beta=1 / self.forgetting, alpha=-1)  # (F, F)
+        if self.updates % SYMMETRISE_EVERY == 0:
+            P.add_(P.T.clone()).mul_(0.5)
+        self.updates += 1
+
+    def _with_prior(self, taught: Tensor, surprise: Tensor) -> tuple[Tensor, Tensor]:
+        """Both with one more row: the made-up frame of this step."""
+        features = len(self.weight)
+        turn = self.updates % features
+        size = math.sqrt(self.ridge * (1 - self.forgetting) * features)
+        frame = taught.new_zeros(1, features)
+        frame[0, turn] = size
+        shrink = -size * self.weight[turn].double()
+        return torch.cat([taught, frame]), torch.cat([surprise, shrink[None]])
+
+    def progress(self) -> dict[str, Any]:
+        return {"updates": self.updates}
+
+    def load_progress(self, tree: Mapping[str, Any]) -> None:
+        self.updates = int(tree["updates"])
+
+
+class SGD(Readout):
+    """Logits fitted by gradient descent on the negative log-likelihood, one step of the optimiser a frame."""
+
+    def __init__(self, *args: Any, optimizer: str = "rmsprop", lr: float = 1e-3, clip: float | None = None) -> None:
+        super().__init__(*args)
+        check_choice("optimizer", optimizer, OPTIMIZERS)
+        check_positive("lr", lr)
+        if clip is not None:
+            check_positive("clip", clip)
+        self.clip = clip
+        self.optimizer = OPTIMIZERS[optimizer]([self.weight], lr=lr)
+
+    def learn(self, features: Tensor, fitted: Tensor, x: Tensor, rows: Tensor) -> None:
+        error = (self.output.mean(fitted) - x) * rows[:, None]  # the gradient with respect to the logits
+        self.weight.grad = features.T @ error / len(rows)  # (F, n) = (F, B) @ (B, n), mean over the batch
+        norm = nn.utils.clip_grad_norm_([self.weight], math.inf if self.clip is None else self.clip)
+        if torch.isfinite(norm):
+            self.optimizer.step()
+        self.weight.grad = None
+        if not torch.isfinite(norm):
+            raise FloatingPointError(
+                f"the gradient's norm is {norm.item()}: learning has diverged. The weights were left as they "
+                "are; a smaller lr or scaled observations would help"
+            )
+
+    def progress(self) -> dict[str, Any]:
+        return {"optimizer": deepcopy(self.optimizer.state_dict())}
+
+    def load_progress(self, tree: Mapping[str, Any]) -> None:
+        self.optimizer.load_state_dict(deepcopy(dict(tree["optimizer"])))
+
+
+READOUTS: dict[str, type[Readout]] = {"ridge": Ridge, "rls": RLS, "sgd": SGD}

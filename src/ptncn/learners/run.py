@@ -1,0 +1,117 @@
+"""Run a learner over whole sequences: the three calls in their order, with masks and meters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ptncn.learner import Learner
+from ptncn.metrics.base import Meter
+
+Batch = Tensor | tuple[Tensor, Tensor | None]
+"""A batch of sequences, alone or with its mask."""
+
+
+class Run(NamedTuple):
+    """What is left of a run."""
+
+    predictions: Tensor | None
+    """In the layout of the sequences: what was expected before each frame was seen. None if not kept."""
+    state: Any
+    """The state after the last frame."""
+
+
+def run(
+    learner: Learner,
+    sequence: Tensor,
+    *,
+    state: Any = None,
+    learn: bool = False,
+    mask: Tensor | None = None,
+    batch_first: bool = False,
+    meters: Sequence[Meter] = (),
+    end: bool = True,
+    keep_predictions: bool = True,
+) -> Run:
+    """Show `learner` a batch of sequences (T, B, n), or (B, T, n) with `batch_first`.
+
+    `mask` (T, B), or (B, T), is True where a row was observed. Without a `state` the sequences are new; with
+    one they go on from it. `end=False` leaves them open, to go on with the returned state.
+
+    >>> from ptncn.learners.esn import ESN
+    >>> from ptncn.metrics import SE
+    >>> error = SE()
+    >>> predictions, state = run(ESN(3, 5), torch.rand(7, 2, 3), learn=True, meters=[error])
+    >>> predictions.shape, state.steps, error.compute() > 0
+    (torch.Size([7, 2, 3]), 7, True)
+    """
+    frames, masks = _time_major(learner, sequence, mask, batch_first)
+    batch_size = frames.shape[1]
+    if state is None:
+        state = learner.begin(batch_size)
+    elif state.batch_size != batch_size:
+        raise ValueError(f"the state is of {state.batch_size} sequences, but the batch has {batch_size}")
+    predictions = []
+    for time, x in enumerate(frames):
+        out = learner.step(x, state, learn=learn, mask=None if masks is None else masks[time])
+        for meter in meters:
+            meter.update(out, x.to(out.prediction.device))
+        if keep_predictions:
+            predictions.append(out.prediction)
+    if end:
+        learner.end(state)
+    return Run(torch.stack(predictions, int(batch_first)) if keep_predictions else None, state)
+
+
+def evaluate(
+    learner: Learner,
+    batches: Iterable[Batch],
+    meters: Sequence[Meter],
+    *,
+    learn: bool = False,
+    batch_first: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> dict[str, Any]:
+    """Run over batches of new sequences, with masks or without, and return each meter's value by its name.
+
+    With `learn=True` this is one epoch of training, scored before each update. `progress` is told the number
+    of sequences done after each batch.
+    """
+    done = 0
+    for batch in batches:
+        sequence, mask = (batch, None) if isinstance(batch, Tensor) else batch
+        outcome = run(
+            learner,
+            sequence,
+            learn=learn,
+            mask=mask,
+            batch_first=batch_first,
+            meters=meters,
+            keep_predictions=False,
+        )
+        done += outcome.state.batch_size
+        if progress is not None:
+            progress(done)
+    return {meter.name: meter.compute() for meter in meters}
+
+
+def _time_major(
+    learner: Learner, sequence: Tensor, mask: Tensor | None, batch_first: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Both with time first, or an error that says what would have been right."""
+    layout = "(B, T, n)" if batch_first else "(T, B, n)"
+    if sequence.dim() != 3 or sequence.shape[-1] != learner.input_size or 0 in sequence.shape:
+        raise ValueError(
+            f"sequences have shape {tuple(sequence.shape)}; {layout} with n = {learner.input_size}, "
+            "at least one step and one row would be right"
+        )
+    if mask is not None and mask.shape != sequence.shape[:2]:
+        raise ValueError(
+            f"mask has shape {tuple(mask.shape)}; one entry a frame, {tuple(sequence.shape[:2])}, is right"
+        )
+    if not batch_first:
+        return sequence, mask
+    return sequence.transpose(0, 1), None if mask is None else mask.transpose(0, 1)
