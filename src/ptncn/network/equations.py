@@ -25,7 +25,7 @@ from torch import Tensor
 from ptncn.network.config import Config
 from ptncn.network.layers import Layer
 from ptncn.outputs import Output
-from ptncn.updates.factors import Activity, Factors
+from ptncn.updates.factors import Activity, Factors, inverse
 
 # Prediction
 
@@ -86,7 +86,7 @@ def with_hebbian(rule: Factors, post: Tensor, xi: float) -> Factors:
     if not xi:
         return rule
     hebbian = Factors(rule.pre, Activity(post))
-    return rule.plus(hebbian, -xi / hebbian.norm().clamp_min(torch.finfo(post.dtype).tiny))
+    return rule.plus(hebbian, -xi * inverse(hebbian.norm()))
 
 
 # The three phases over all layers

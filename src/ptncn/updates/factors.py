@@ -23,6 +23,11 @@ class Activity:
         return self.value @ self.value.T  # (B, B)
 
 
+def inverse(norm: Tensor) -> Tensor:
+    """1 / norm, and 0 for the update that is 0."""
+    return torch.where(norm > 0, norm.reciprocal(), 0.0)
+
+
 class Factors:
     """The update preᵀ post: (n_pre, n_post) from (B, n_pre) and (B, n_post).
 
@@ -36,7 +41,13 @@ class Factors:
         self.post = post
 
     def norm(self) -> Tensor:
-        """‖preᵀ post‖_F, a scalar on the device, from two B × B matrices: tr(pre preᵀ post postᵀ)."""
+        """‖preᵀ post‖_F, a scalar on the device: √tr(pre preᵀ post postᵀ), from two B × B matrices.
+
+        Where the update is hardly larger than its factors it is made after all: no cancellation, no slower.
+        """
+        batch, n_pre, n_post = *self.pre.value.shape, self.post.value.shape[1]
+        if n_pre * n_post <= 4 * batch * (n_pre + n_post):
+            return torch.linalg.vector_norm(self.dense())
         return (self.pre.gram * self.post.gram).sum().clamp_min_(0.0).sqrt_()
 
     def dense(self) -> Tensor:

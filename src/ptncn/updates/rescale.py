@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
-from ptncn.updates.factors import Factors
+from ptncn.updates.factors import Factors, inverse
 
 
 def rescaling(factors: Factors, rule: str, radius: float, reduction: str, batch_size: int) -> Tensor | float:
@@ -18,7 +17,7 @@ def rescaling(factors: Factors, rule: str, radius: float, reduction: str, batch_
         return share
     norm = factors.norm()
     if rule == "unit":
-        return torch.where(norm > 0, share * radius / norm, 0.0)
+        return inverse(norm) * (share * radius)
     return share * radius / norm.clamp_min(radius)
 
 
