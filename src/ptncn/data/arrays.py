@@ -1,0 +1,111 @@
+"""A user's own sequences: a `.npy` file, an animated GIF, a folder of images, or arrays in memory.
+
+Bytes are taken for pixels and divided by 255; other numbers stay as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ptncn.data.errors import DataError
+from ptncn.data.pictures import read_folder, read_gif
+from ptncn.data.sequences import Batch, SequenceDataset
+
+Layout = Literal["NT", "TN", "T"]
+Array = NDArray[Any]
+
+
+class ArraySequences(SequenceDataset):
+    """Sequences (T, …) that need not be of one length; all axes but the first are flattened to n.
+
+    >>> walks = ArraySequences("walks", [np.zeros((5, 2)), np.ones((3, 2))])
+    >>> x, mask = walks.batch([0, 1])
+    >>> x.shape, mask.sum(0).tolist()
+    (torch.Size([5, 2, 2]), [5, 3])
+    """
+
+    def __init__(self, name: str, sequences: Sequence[Array] | Array) -> None:
+        if len(sequences) == 0:
+            raise DataError(f"{name}: no sequences")
+        for i, sequence in enumerate(sequences):
+            if sequence.dtype.kind not in "buif":
+                raise DataError(f"{name}: sequence {i} holds {sequence.dtype}; numbers would be right")
+            if sequence.ndim < 1 or sequence.size == 0:
+                raise DataError(f"{name}: sequence {i} has shape {sequence.shape}; (time, …), not empty, is needed")
+            if sequence.shape[1:] != sequences[0].shape[1:]:
+                raise DataError(
+                    f"{name}: sequence {i} has observations of shape {sequence.shape[1:]}, the first "
+                    f"{sequences[0].shape[1:]}; all must be alike"
+                )
+        self.name = name
+        self.sequences = sequences
+        self.observation_shape: tuple[int, ...] = sequences[0].shape[1:]
+        self.input_size = int(np.prod(self.observation_shape))
+
+    def __len__(self) -> int:
+        return len(self.sequences)
+
+    def _batch(self, indices: NDArray[np.int64]) -> Batch:
+        chosen = [self.sequences[i] for i in indices]
+        lengths = np.array([len(sequence) for sequence in chosen])
+        x = torch.zeros(int(lengths.max()), len(chosen), self.input_size)
+        for row, (i, sequence) in enumerate(zip(indices, chosen, strict=True)):
+            values = torch.from_numpy(np.array(sequence, np.float32)).reshape(len(sequence), -1)
+            x[: len(sequence), row] = values.div_(255) if sequence.dtype == np.uint8 else values
+            if not torch.isfinite(values).all():
+                raise DataError(f"{self.name}: sequence {i} holds values that are not finite numbers")
+        if (lengths == lengths[0]).all():
+            return Batch(x, None)
+        return Batch(x, torch.from_numpy(np.arange(lengths.max())[:, None] < lengths))
+
+    def _digest(self) -> str:
+        digest = hashlib.sha256(b"arrays 1")
+        for sequence in self.sequences:
+            digest.update(f"{sequence.dtype.str}{sequence.shape}".encode())
+            digest.update(np.ascontiguousarray(sequence).data)
+        return digest.hexdigest()
+
+
+def load_sequences(path: str | Path, *, layout: Layout = "NT", size: tuple[int, int] | None = None) -> ArraySequences:
+    """Sequences from a file or folder of one's own. Nothing in it is executed, nothing is written to it.
+
+    - `x.npy`: `layout` names the first axes: `NT`, sequences then time; `TN`, time then sequences; `T`, time of the
+      only sequence. All further axes are one observation. The file is read as it is needed.
+    - `x.gif`: the frames of one sequence, in grey.
+    - a folder: its images, in the order of their names (frame2 before frame10), are the frames of one sequence; if
+      it holds folders instead, each of them is a sequence.
+
+    `size`, height and width, scales the frames of a GIF or a folder.
+    """
+    place = Path(path)
+    if layout not in get_args(Layout):
+        raise ValueError(f"unknown layout {layout!r}; choose one of: {', '.join(get_args(Layout))}")
+    if place.is_dir():
+        return ArraySequences(str(path), read_folder(place, size))
+    if not place.is_file():
+        raise DataError(f"{place}: no such file or folder")
+    if place.suffix.lower() == ".gif":
+        return ArraySequences(str(path), [read_gif(place, size)])
+    if place.suffix.lower() == ".npy":
+        return ArraySequences(str(path), read_npy(place, layout))
+    raise DataError(f"{place}: sequences come from a .npy file, an animated .gif or a folder of images")
+
+
+def read_npy(path: Path, layout: Layout) -> Array:
+    """(N, T, …) a view of the file."""
+    try:
+        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(f"{path}: not a .npy file of plain numbers, or cut short: {error}") from error
+    if array.ndim < len(layout):
+        raise DataError(f"{path}: shape {array.shape}, but the layout {layout} needs {len(layout)} axes or more")
+    if layout == "T":
+        return array[None]
+    return array.swapaxes(0, 1) if layout == "TN" else array
