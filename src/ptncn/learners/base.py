@@ -91,9 +91,7 @@ class RecurrentLearner(nn.Module):
         self.output = get_output(output)
         self.generator = torch.Generator().manual_seed(seed)
         kwargs: dict[str, Any] = {"dtype": DTYPES[dtype]}
-        self.cell = make_cell(
-            cell, input_size, hidden_size, self.generator, depth=depth, gate_bias=gate_bias, **kwargs
-        )
+        self.cell = make_cell(cell, input_size, hidden_size, self.generator, depth=depth, gate_bias=gate_bias, **kwargs)
         self.readout = make_readout(self.readout_size(), input_size, self.generator, **kwargs)
         self.build()
         self.optimizer = OPTIMIZERS[optimizer](self.parameters(), lr=lr)
@@ -131,6 +129,10 @@ class RecurrentLearner(nn.Module):
     def begin(self, batch_size: int) -> Any:
         """Zero states for `batch_size` new sequences."""
         check_batch_size(batch_size)
+        return self.begin_state(batch_size)
+
+    def begin_state(self, batch_size: int) -> RecurrentState:
+        """The fresh state, of a subclass's own type if it needs more than the hidden state."""
         return self.state_type(batch_size=batch_size, kind=self.kind, hidden=self.cell.begin(batch_size))
 
     def step(self, x: Tensor, state: Any, *, learn: bool = True, mask: Tensor | None = None) -> Step:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -52,7 +52,7 @@ class UnrollingLearner(RecurrentLearner):
     goes on after them, what came before is learnt first, and no gradient flows across the gap.
     """
 
-    state_type = UnrolledState
+    state_type: ClassVar[type[RecurrentState]] = UnrolledState
 
     @torch.no_grad()
     def step(self, x: Tensor, state: Any, *, learn: bool = True, mask: Tensor | None = None) -> Step:
