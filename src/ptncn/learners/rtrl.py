@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ptncn.learner import check_batch_size
 from ptncn.learners.base import DTYPES, RecurrentState, check_choice, check_positive, check_size
 from ptncn.learners.cells import CELLS
 from ptncn.learners.forward_mode import ForwardMode, rows
@@ -100,11 +99,9 @@ and 16.0 GB may be used. The largest hidden size that fits is 335; lstm-uoro and
     def options(self) -> dict[str, Any]:
         return {**super().options(), "memory_limit": self.memory_limit}
 
-    def begin(self, batch_size: int) -> RTRLState:
-        check_batch_size(batch_size)
+    def begin_state(self, batch_size: int) -> RecurrentState:
         self.refuse_what_does_not_fit(self.memory_limit, batch_size=batch_size, **self._sizes)
-        state: RTRLState = super().begin(batch_size)
-        return state
+        return super().begin_state(batch_size)
 
     def carries(self, state: RTRLState) -> bool:
         return bool(state.influence)
