@@ -46,8 +46,7 @@ class ArraySequences(SequenceDataset):
                 )
         self.name = name
         self.sequences = sequences
-        self.observation_shape: tuple[int, ...] = sequences[0].shape[1:]
-        self.input_size = int(np.prod(self.observation_shape))
+        self.observation_shape = sequences[0].shape[1:]
 
     def __len__(self) -> int:
         return len(self.sequences)

@@ -56,7 +56,7 @@ class BouncingVideo(SequenceDataset):
         self.images, self.size, self.objects, self.canvas = images, size, objects, canvas
         self.length, self.speed, self.seed, self.stream = length, speed, seed, stream
         self.name = f"bouncing-{images.name}"
-        self.input_size = canvas * canvas
+        self.observation_shape = canvas, canvas
         self._key = stream_key(seed, f"bouncing/{stream}")
 
     def __len__(self) -> int:

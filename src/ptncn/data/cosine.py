@@ -44,7 +44,8 @@ class NoisyCosine:
         first, last = start // 4, (start + count + 3) // 4  # four random words an address
         words = random_words(self._key, np.arange(first, last)).reshape(-1)[start - 4 * first :][:count]
         deviates: NDArray[np.float64] = ndtri(to_unit(words))
-        return np.cos(self.step * np.arange(start, start + count)) + self.noise * deviates
+        clean: NDArray[np.float64] = np.cos(self.step * np.arange(start, start + count))
+        return clean + self.noise * deviates
 
     def stream(self, chunk: int = 100, *, start: int = 0) -> Iterator[Batch]:
         """(chunk, 1, 1) at a time, without end, from step `start` on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -29,8 +30,13 @@ class SequenceDataset(ABC):
     """Numbered sequences: `batch` makes any of them, `batches` goes through all of them once."""
 
     name: str
-    input_size: int
-    """n, the numbers in one observation."""
+    observation_shape: tuple[int, ...]
+    """Of one observation, before it is flattened to n numbers."""
+
+    @property
+    def input_size(self) -> int:
+        """n, the numbers in one observation."""
+        return math.prod(self.observation_shape)
 
     @abstractmethod
     def __len__(self) -> int:

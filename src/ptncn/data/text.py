@@ -47,8 +47,10 @@ class Text(SequenceDataset):
         if len(set(self.vocabulary)) != len(self.vocabulary):
             raise ValueError(f"the vocabulary {self.vocabulary!r} has a symbol twice")
         self.space = space
-        self.input_size = len(self.vocabulary)
-        self._ends = np.cumsum([len(line) for _, line in kept])
+        self.observation_shape = (len(self.vocabulary),)
+        self.lengths = np.array([len(line) for _, line in kept])
+        """(N,) symbols in each sequence."""
+        self._ends = np.cumsum(self.lengths)
         self._ids = self._encode(everything, [number for number, _ in kept])
 
     def _encode(self, everything: str, line_numbers: list[int]) -> NDArray[np.integer]:
@@ -69,11 +71,6 @@ class Text(SequenceDataset):
 
     def __len__(self) -> int:
         return len(self._ends)
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """(N,) symbols in each sequence."""
-        return np.diff(self._ends, prepend=0)
 
     def decode(self, x: torch.Tensor) -> str:
         """The symbols of (T, n) observations or predictions: at each time the one with the largest number."""
@@ -99,11 +96,10 @@ class Text(SequenceDataset):
         order = np.arange(len(self))
         if shuffle_seed is not None:
             order = permutation(shuffle_seed, f"order/{epoch}", len(self))
-        lengths = self.lengths
         for first in range(0, len(self), bucket * batch_size):
             pool = order[first : first + bucket * batch_size]
             if bucket > 1:
-                pool = pool[np.argsort(lengths[pool], kind="stable")]
+                pool = pool[np.argsort(self.lengths[pool], kind="stable")]
             batches = [pool[i : i + batch_size] for i in range(0, len(pool), batch_size)]
             if shuffle_seed is not None:
                 batches = [batches[i] for i in permutation(shuffle_seed, f"bucket/{epoch}/{first}", len(batches))]

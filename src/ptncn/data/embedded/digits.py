@@ -6,7 +6,6 @@ from functools import lru_cache
 
 import numpy as np
 from PIL import Image
-from sklearn.datasets import load_digits
 
 from ptncn.data.images import Images
 
@@ -18,6 +17,8 @@ INK = 20
 @lru_cache(maxsize=1)
 def digits() -> tuple[Images, Images]:
     """1,500 images for development and 297 for the test: the last ones, because neighbours share a writer."""
+    from sklearn.datasets import load_digits  # takes a second, and is seldom needed
+
     small = load_digits()
     pixels = np.zeros((len(small.images), 28, 28), np.uint8)
     margin = (28 - INK) // 2

@@ -10,7 +10,6 @@ from functools import lru_cache
 from itertools import product
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
@@ -56,6 +55,8 @@ def letters() -> tuple[Images, Images]:
 
 
 def _render(faces: tuple[str, ...]) -> Images:
+    import matplotlib  # takes a while, and is seldom needed
+
     folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
     pixels: list[NDArray[np.uint8]] = []
     labels: list[int] = []

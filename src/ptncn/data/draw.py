@@ -1,0 +1,82 @@
+"""Pictures of sequences: an animated GIF, a filmstrip or a curve."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from ptncn.checkpoint import write_atomically
+from ptncn.data.errors import DataError
+
+GAP = 2
+"""Pixels between pictures."""
+
+
+def draw(x: Tensor, shape: tuple[int, ...], path: Path, *, enlarge: int = 2, milliseconds: int = 100) -> None:
+    """Write sequences (T, B, n) as a picture, `x.gif` or `x.png`; `shape` is that of one observation.
+
+    Observations with two axes are frames of numbers from 0 to 1: the GIF shows all sequences at once, the PNG has a
+    row for each and a column for each time. Those with one axis are drawn as curves, of the first sequence, as PNG.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in (".gif", ".png"):
+        raise DataError(f"{path}: pictures are written as .gif or .png")
+    if len(shape) > 2 or (len(shape) < 2 and suffix == ".gif"):
+        raise DataError(f"{path}: observations of shape {shape} cannot be drawn as {suffix}")
+    if len(shape) < 2:
+        _draw_curves(x[:, 0].numpy(), path)
+        return
+    frames = (x.reshape(*x.shape[:2], *shape).clamp(0, 1) * 255).round().byte().numpy()  # (T, B, height, width)
+    if suffix == ".gif":
+        columns = math.ceil(math.sqrt(frames.shape[1]))
+        stills = [_picture(_grid(moment, columns), enlarge) for moment in frames]
+        _save(path, "GIF", stills, duration=milliseconds, loop=0)
+    else:
+        strip = _grid(frames.swapaxes(0, 1).reshape(-1, *shape), columns=len(frames))
+        _save(path, "PNG", [_picture(strip, enlarge)])
+
+
+def _draw_curves(values: NDArray[np.float32], path: Path) -> None:
+    from matplotlib.figure import Figure  # takes a while, and is seldom needed
+
+    figure = Figure(figsize=(10, 3), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(values, linewidth=1)
+    axes.set_xlabel("step")
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    _write(path, buffer.getvalue())
+
+
+def _grid(pictures: NDArray[np.uint8], columns: int) -> NDArray[np.uint8]:
+    """(N, height, width) side by side, row after row, on grey."""
+    count, height, width = pictures.shape
+    rows = math.ceil(count / columns)
+    sheet = np.full((rows * (height + GAP) + GAP, columns * (width + GAP) + GAP), 96, np.uint8)
+    for i, picture in enumerate(pictures):
+        top, left = GAP + i // columns * (height + GAP), GAP + i % columns * (width + GAP)
+        sheet[top : top + height, left : left + width] = picture
+    return sheet
+
+
+def _picture(sheet: NDArray[np.uint8], enlarge: int) -> Image.Image:
+    return Image.fromarray(sheet.repeat(enlarge, axis=0).repeat(enlarge, axis=1))
+
+
+def _save(path: Path, kind: str, pictures: list[Image.Image], **options: int) -> None:
+    buffer = io.BytesIO()
+    pictures[0].save(buffer, kind, save_all=len(pictures) > 1, append_images=pictures[1:], **options)
+    _write(path, buffer.getvalue())
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        write_atomically(path, content)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written: {error.strerror or error}") from error
