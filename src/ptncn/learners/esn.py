@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ptncn.learner import State, Step, check_batch_size, check_mask, check_observation
 from ptncn.learners.base import DTYPES, check_choice, check_positive, check_size, keep_masked, scored_rows
-from ptncn.learners.readouts import READOUTS
+from ptncn.learners.readouts import READOUTS, SGD
 from ptncn.learners.reservoir import Reservoir
 from ptncn.outputs import get_output
 
@@ -88,7 +88,7 @@ class ESN(nn.Module):
         :param washout: frames of each sequence that only drive the reservoir. They are scored all the same.
         :param dtype: "float32" or "float64".
         :param ridge: penalty on the squared weights, the constant's included (ridge, rls; 0.01).
-        :param floor: least probability, relative to that under zero logits (ridge, rls; 0.05).
+        :param floor: least probability, relative to that under zero logits (ridge, rls; 0.02).
         :param solve_every: learning steps between solutions on a stream; else at the end only (ridge).
         :param forgetting: weight of the past against one step later (rls; 1).
         :param optimizer: a name in `OPTIMIZERS` (sgd; "rmsprop").
@@ -157,6 +157,17 @@ class ESN(nn.Module):
             **settings,
         }
 
+    @property
+    def lr(self) -> float:
+        """The current step size of the "sgd" readout; set it to follow a schedule."""
+        return float(self._optimizer().param_groups[0]["lr"])
+
+    @lr.setter
+    def lr(self, value: float) -> None:
+        check_positive("lr", value)
+        for group in self._optimizer().param_groups:
+            group["lr"] = value
+
     def begin(self, batch_size: int) -> ESNState:
         """A silent reservoir for each of `batch_size` new sequences."""
         check_batch_size(batch_size)
@@ -223,6 +234,11 @@ class ESN(nn.Module):
             raise ValueError(f"the snapshot holds weights {given}; {self.kind!r} wants {wanted}")
         self.load_state_dict(tree["weights"])
         self.readout.load_progress(tree["readout"])
+
+    def _optimizer(self) -> torch.optim.Optimizer:
+        if not isinstance(self.readout, SGD):
+            raise AttributeError(f"{self.kind!r} has no step size: it solves for its weights")
+        return self.readout.optimizer
 
     def _features(self, state: ESNState) -> Tensor:
         """(B, F) what the readout sees: the reservoir, then the last observation and a constant if wanted."""

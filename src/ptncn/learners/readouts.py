@@ -64,7 +64,7 @@ class LeastSquares(Readout):
 
     guess: Tensor
 
-    def __init__(self, *args: Any, ridge: float = 1e-2, floor: float = 0.05) -> None:
+    def __init__(self, *args: Any, ridge: float = 1e-2, floor: float = 0.02) -> None:
         super().__init__(*args)
         check_positive("ridge", ridge)
         if not 0 < floor < 1:

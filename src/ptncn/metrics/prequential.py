@@ -64,7 +64,7 @@ class Prequential:
     def update(self, step: Step, x: Tensor) -> None:
         total = torch.where(step.scored, self.error.per_frame(step, x), 0.0).sum()
         count = step.scored.sum()
-        decay = torch.where(count > 0, self.fading, 1.0).to(total)  # time stands still where nothing is scored
+        decay = self.fading ** (count > 0).double()  # time stands still where nothing is scored
         self._sum = self._sum + total
         self._count = self._count + count
         self._faded_sum = self._faded_sum * decay + total

@@ -1,0 +1,123 @@
+"""The run helper: the calls it makes and their order, layouts, masks, meters, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from ptncn.learner import State, Step
+from ptncn.learners.run import evaluate, run
+from ptncn.metrics import SE
+
+
+class Diary:
+    """Predicts the sum of what a row has seen, and writes down every call."""
+
+    kind, input_size = "diary", 2
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def begin(self, batch_size: int) -> State:
+        self.calls.append(("begin", batch_size))
+        state = State(batch_size=batch_size)
+        state.total = torch.zeros(batch_size, 2)
+        return state
+
+    def step(self, x: Tensor, state: State, *, learn: bool = True, mask: Tensor | None = None) -> Step:
+        self.calls.append(("step", learn))
+        scored = state.scored(mask)[1]
+        if scored is None:
+            scored = torch.full((state.batch_size,), state.steps > 0)
+        prediction = state.total
+        state.total = state.total + (x if mask is None else torch.where(mask[:, None], x, 0.0))
+        state.advance(mask)
+        return Step(prediction, prediction, (prediction - x,), scored)
+
+    def end(self, state: State) -> None:
+        self.calls.append(("end",))
+
+
+FRAMES = torch.arange(12.0).view(3, 2, 2)
+"""(T, B, n)"""
+
+
+def test_it_begins_steps_and_ends_once_each():
+    learner = Diary()
+    run(learner, FRAMES, learn=True)
+    assert learner.calls == [("begin", 2), *[("step", True)] * 3, ("end",)]
+
+
+def test_it_does_not_learn_unless_told_and_leaves_sequences_open_if_told():
+    learner = Diary()
+    run(learner, FRAMES, end=False)
+    assert learner.calls == [("begin", 2), *[("step", False)] * 3]
+
+
+def test_predictions_come_before_their_frames():
+    expected = torch.stack([torch.zeros(2, 2), FRAMES[0], FRAMES[0] + FRAMES[1]])
+    assert torch.equal(run(Diary(), FRAMES).predictions, expected)
+
+
+def test_batch_first_is_the_same_with_the_axes_swapped():
+    mask = torch.tensor([[True, True], [True, False], [True, True]])
+    time_major = run(Diary(), FRAMES, mask=mask)
+    batch_first = run(Diary(), FRAMES.transpose(0, 1), mask=mask.T, batch_first=True)
+    assert torch.equal(batch_first.predictions, time_major.predictions.transpose(0, 1))
+    assert torch.equal(batch_first.state.seen, time_major.state.seen)
+
+
+def test_a_sequence_in_two_pieces_is_the_whole_sequence():
+    whole = run(Diary(), FRAMES)
+    learner = Diary()
+    first = run(learner, FRAMES[:1], end=False)
+    second = run(learner, FRAMES[1:], state=first.state)
+    assert torch.equal(torch.cat([first.predictions, second.predictions]), whole.predictions)
+    assert learner.calls.count(("begin", 2)) == 1
+    assert second.state.steps == 3
+
+
+def test_meters_see_scored_rows_only():
+    error = SE()
+    mask = torch.tensor([[True, False], [True, True], [False, True]])
+    run(Diary(), FRAMES, mask=mask, meters=[error])
+    # Row 0 has its second frame at t = 1: (0, 1) against (4, 5); row 1 at t = 2: (6, 7) against (10, 11).
+    assert error.compute() == (16 + 16 + 16 + 16) / 2
+
+
+def test_predictions_need_not_be_kept():
+    assert run(Diary(), FRAMES, keep_predictions=False).predictions is None
+
+
+def test_evaluate_pools_all_batches_and_reports_how_far_it_is():
+    told: list[int] = []
+    learner = Diary()
+    wide = torch.ones(2, 3, 2)
+    mask = torch.tensor([[True, True, True], [True, False, True]])
+    result = evaluate(learner, iter([FRAMES, (FRAMES, None), (wide, mask)]), [SE()], progress=told.append)
+    # Each time FRAMES gives, at t = 1, rows of 16 + 16, and at t = 2 the frames 8 … 11 against 4, 6, 8, 10.
+    frames = [32.0, 32.0, 16 + 9.0, 4 + 1.0]
+    assert result == {"se": pytest.approx((2 * sum(frames) + 2 * 0.0) / (2 * 4 + 2))}
+    assert told == [2, 4, 7]
+    assert learner.calls.count(("end",)) == 3
+
+
+@pytest.mark.parametrize(
+    ("sequence", "options", "message"),
+    [
+        (FRAMES[0], {}, r"shape \(2, 2\); \(T, B, n\) with n = 2"),
+        (FRAMES[0], {"batch_first": True}, r"\(B, T, n\)"),
+        (torch.zeros(3, 2, 5), {}, r"shape \(3, 2, 5\).* n = 2"),
+        (torch.zeros(0, 2, 2), {}, "at least one step"),
+        (FRAMES, {"mask": torch.ones(2, 3)}, r"mask has shape \(2, 3\); one entry a frame, \(3, 2\)"),
+        (FRAMES, {"state": State(batch_size=5)}, "state is of 5 sequences, but the batch has 2"),
+    ],
+)
+def test_bad_shapes_are_named_with_what_would_be_right(sequence, options, message):
+    learner = Diary()
+    with pytest.raises(ValueError, match=message):
+        run(learner, sequence, **options)
+    assert learner.calls == []
