@@ -38,7 +38,10 @@ VARIANTS = {
     "slow E": ({"error_lr_factor": 0.1}, {"e_factor": 0.1}),
     "hidden prediction linear": ({"hidden_prediction": "identity"}, {"phi_o": "identity"}),
     "clip": ({"rescale": "clip", "radius": 0.3}, {"rescale": "clip", "radius": 0.3}),
-    "clip the mean": ({"rescale": "clip", "radius": 0.3, "reduction": "mean"}, {"rescale": "clip", "radius": 0.3, "mean": "before"}),
+    "clip the mean": (
+        {"rescale": "clip", "radius": 0.3, "reduction": "mean"},
+        {"rescale": "clip", "radius": 0.3, "mean": "before"},
+    ),
     "mean": ({"rescale": "none", "reduction": "mean"}, {"rescale": "none", "mean": "before"}),
     "sum": ({"rescale": "none", "lr": 0.01}, {"rescale": "none", "lr": 0.01}),
     "unit of another radius": ({"radius": 0.5}, {"radius": 0.5}),
@@ -72,7 +75,10 @@ VARIANTS = {
     "schedule": ({"schedule": Schedule("cosine", steps=30, final=0.1)}, {"lr_at": cosine_to(0.1, 30)}),
     "sign": ({"activation": "sign", "hidden_prediction": "identity"}, {"phi": "sign", "phi_o": "identity"}),
     "sigmoid": ({"activation": "sigmoid"}, {"phi": "sigmoid", "phi_o": "sigmoid"}),
-    "leaky relu": ({"activation": "leaky_relu"}, {"phi": "leaky_relu", "phi_o": "leaky_relu"}),
+    "leaky relu": (
+        {"activation": "leaky_relu", "rescale": "none"},
+        {"phi": "leaky_relu", "phi_o": "leaky_relu", "rescale": "none"},
+    ),
 }  # fmt: skip
 
 

@@ -27,6 +27,10 @@ def _within(low: float, high: float = math.inf) -> dict[str, Any]:
     return {"range": (low, high)}
 
 
+def _positive() -> dict[str, Any]:
+    return {"range": (math.ulp(0.0), math.inf)}
+
+
 @dataclass(frozen=True)
 class Config:
     """The options of a P-TNCN. The defaults are the paper's: preset `paper`."""
@@ -74,7 +78,7 @@ class Config:
 
     rescale: str = field(default="unit", metadata=_one_of("unit", "clip", "none"))
     """Each update is brought to norm `radius`, or only shortened to it, or left as it is."""
-    radius: float = field(default=1.0, metadata=_within(0))
+    radius: float = field(default=1.0, metadata=_positive())
     """The norm that `rescale` speaks of."""
     reduction: str = field(default="sum", metadata=_one_of("sum", "mean", "sum_then_mean"))
     """An update is the batch's sum or its mean; "sum_then_mean" rescales the sum, then divides by the batch."""
@@ -94,7 +98,7 @@ class Config:
     """Decay of RMSprop's second moment."""
     eps: float = field(default=1e-8, metadata=_within(0))
     """Added to the root of the second moment."""
-    max_norm: float | None = field(default=30.0, metadata=_within(0))
+    max_norm: float | None = field(default=30.0, metadata=_positive())
     """Columns of the weight matrices are kept within this L2 ball; None leaves them free."""
     weight_decay: float = field(default=0.0, metadata=_within(0))
     """Share of the weights, times the step size, taken away at each update; biases are spared."""
@@ -130,7 +134,13 @@ def _check(name: str, value: Any, option: dataclasses.Field[Any]) -> None:
         if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
             raise ValueError(f"{name}={value!r}: a {'whole ' if whole else ''}number would be right")
         if not low <= value <= high or math.isinf(value):
-            bounds = f"from {low} to {high}" if high < math.inf else f"of at least {low}"
+            bounds = (
+                f"from {low} to {high}"
+                if high < math.inf
+                else f"of at least {low}"
+                if low != math.ulp(0.0)
+                else "above 0"
+            )
             raise ValueError(f"{name}={value}: a finite number {bounds} would be right")
 
 

@@ -1,0 +1,90 @@
+"""The local optimisers against those of torch.optim, fed with the dense gradient."""
+
+import pytest
+import torch
+
+from ptncn.network import Config
+from ptncn.updates import OPTIMIZERS, Schedule
+
+ORACLES = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.1),
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    "nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.1, alpha=0.97, eps=1e-6),
+    "adam": lambda p: torch.optim.Adam(p, lr=0.1, betas=(0.8, 0.99), eps=1e-6),
+}
+SETTINGS = {
+    "momentum": {"momentum": 0.9},
+    "nesterov": {"momentum": 0.9},
+    "rmsprop": {"alpha": 0.97, "eps": 1e-6},
+    "adam": {"beta1": 0.8, "beta2": 0.99, "eps": 1e-6},
+}
+
+
+def factors(steps: int, batch: int = 3):
+    chance = torch.Generator().manual_seed(1)
+    for _ in range(steps):
+        yield tuple(torch.randn(batch, n, generator=chance, dtype=torch.float64) for n in (5, 4))
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_two_hundred_steps_agree_with_torch(name):
+    weight = torch.randn(5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    theirs = weight.clone().requires_grad_()
+    oracle = ORACLES[name]([theirs])
+    ours = OPTIMIZERS[name]({"W1": weight}, Config(optimizer=name, **SETTINGS.get(name, {})))
+    for pre, post in factors(200):
+        theirs.grad = pre.T @ post
+        oracle.step()
+        ours.step("W1", weight, pre, post, lr=0.1, decay=0.0)
+        ours.updates += 1
+        torch.testing.assert_close(weight, theirs.detach(), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_no_row_ever_grows_by_more_than_was_promised(name):
+    """Gradients that are tiny for long and then burst are the worst case for adaptive steps."""
+    weight = torch.zeros(5, 4, dtype=torch.float64)
+    ours = OPTIMIZERS[name]({"W1": weight}, Config(optimizer=name, **SETTINGS.get(name, {})))
+    for t, (pre, post) in enumerate(factors(300)):
+        pre = pre * (1e-6 if t % 50 else 1.0)
+        post = post / (pre.T @ post).norm()  # at most as long as `longest` says
+        post = post * (1e-5 if t % 50 else 1.0)
+        before = weight.norm(dim=1)
+        promised = ours.growth(1.0, lr=0.1, width=4)
+        ours.step("W1", weight, pre, post, lr=0.1, decay=0.0)
+        ours.updates += 1
+        assert (weight.norm(dim=1) - before).max() <= promised * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", ["momentum", "nesterov", "rmsprop", "adam"])
+def test_moments_of_gradients_that_vanished_do_not_become_denormal(name):
+    weight = torch.ones(5, 4)
+    ours = OPTIMIZERS[name]({"W1": weight}, Config(optimizer=name, momentum=0.5, alpha=0.5, beta1=0.5, beta2=0.5))
+    tiny = torch.finfo(torch.float32).tiny
+    for t in range(400):
+        post = torch.ones(2, 4) if t == 0 else torch.zeros(2, 4)
+        ours.step("W1", weight, torch.ones(2, 5), post, lr=0.01, decay=0.0)
+        ours.updates += 1
+        for moment in ours.moments:
+            value = ours.moment("W1", moment)
+            assert not ((value != 0) & (value.abs() < tiny)).any()
+    settled = weight.clone()
+    ours.step("W1", weight, torch.ones(2, 5), torch.zeros(2, 4), lr=0.01, decay=0.0)
+    assert torch.equal(weight, settled)
+
+
+@pytest.mark.parametrize(
+    ("kind", "halfway"), [("linear", 0.55), ("cosine", 0.55), ("exponential", pytest.approx(0.1**0.5))]
+)
+def test_schedules_go_from_one_to_their_end(kind, halfway):
+    schedule = Schedule(kind, steps=10, final=0.1)
+    assert schedule(0) == 1
+    assert schedule(5) == pytest.approx(0.55) if kind != "exponential" else schedule(5) == halfway
+    assert schedule(10) == schedule(99) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("kind", "steps", "final"), [("quadratic", 5, 0), ("linear", 0, 0), ("exponential", 5, 0)])
+def test_impossible_schedules_are_refused(kind, steps, final):
+    with pytest.raises(ValueError, match=r"schedule"):
+        Schedule(kind, steps, final)
