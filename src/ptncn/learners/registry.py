@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, cast
 
@@ -31,22 +31,16 @@ class Entry:
 CELL_NAMES = {"lstm": "LSTM", "gru": "GRU", "rnn": "Elman RNN", "rhn": "recurrent highway network"}
 
 RULES = {
-    "bptt": Entry(
-        "ptncn.learners.bptt:BPTT", "back-propagation through the whole sequence", "unrolled", "B·n·T"
-    ),
+    "bptt": Entry("ptncn.learners.bptt:BPTT", "back-propagation through the whole sequence", "unrolled", "B·n·T"),
     "tbptt": Entry(
         "ptncn.learners.tbptt:TBPTT",
         "truncated back-propagation, window 25, stride 25",
         "unrolled",
         "B·(n + H)·window",
     ),
-    "sab": Entry(
-        "ptncn.learners.sab:SAB", "sparse attentive backtracking", "unrolled", "B·(n·k_attn + H)·memory"
-    ),
+    "sab": Entry("ptncn.learners.sab:SAB", "sparse attentive backtracking", "unrolled", "B·(n·k_attn + H)·memory"),
     "rtrl": Entry("ptncn.learners.rtrl:RTRL", "real-time recurrent learning, exact", "online", "B·H·P"),
-    "uoro": Entry(
-        "ptncn.learners.uoro:UORO", "unbiased online recurrent optimisation, rank one", "online", "B·P"
-    ),
+    "uoro": Entry("ptncn.learners.uoro:UORO", "unbiased online recurrent optimisation, rank one", "online", "B·P"),
     "kf-rtrl": Entry(
         "ptncn.learners.kf_rtrl:KFRTRL",
         "Kronecker-factored real-time recurrent learning",
@@ -54,35 +48,30 @@ RULES = {
         "B·(H² + n)",
     ),
 }
-RULE_CELLS = {
-    "bptt": ("lstm", "gru", "rnn", "rhn"),
-    "tbptt": ("lstm", "gru", "rnn", "rhn"),
-    "sab": ("lstm", "rnn"),
-    "rtrl": ("lstm", "gru", "rnn", "rhn"),
-    "uoro": ("lstm", "gru", "rnn", "rhn"),
-    "kf-rtrl": ("rnn", "rhn"),
-}
+
+
+def _cells(rule: str) -> list[str]:
+    return ["lstm", "rnn"] if rule == "sab" else list(CELL_NAMES)
+
+
+def _echo(readout: str, about: str) -> Entry:
+    return Entry("ptncn.learners.esn:ESN", f"echo state network: {about}", "online", "B·H", {"readout": readout})
+
 
 ENTRIES: dict[str, Entry] = {
     "ptncn": Entry(
-        "ptncn.network:PTNCN", "parallel temporal neural coding network, local rules", "online", "B·(n + ΣH)"
+        "ptncn.network:PTNCN", "parallel temporal neural coding network, local rules", "online", "B·(n + H)"
     ),
     **{
-        f"{cell}-{rule}": Entry(
-            entry.where, f"{CELL_NAMES[cell]}: {entry.about}", entry.learns, entry.memory, {"cell": cell}
-        )
+        f"{cell}-{rule}": replace(entry, about=f"{CELL_NAMES[cell]}: {entry.about}", options={"cell": cell})
         for rule, entry in RULES.items()
-        for cell in RULE_CELLS[rule]
+        for cell in _cells(rule)
     },
-    "esn-ridge": Entry(
-        "ptncn.learners.esn:RidgeESN", "echo state network, ridge regression", "online", "B·H"
-    ),
-    "esn-rls": Entry(
-        "ptncn.learners.esn:RLSESN", "echo state network, recursive least squares", "online", "B·H"
-    ),
-    "esn-sgd": Entry("ptncn.learners.esn:SGDESN", "echo state network, gradient descent", "online", "B·H"),
+    "esn-ridge": _echo("ridge", "ridge regression"),
+    "esn-rls": _echo("rls", "recursive least squares"),
+    "esn-sgd": _echo("sgd", "gradient descent"),
     "copy": Entry("ptncn.learners.trivial:Copy", "the last observation again", "online", "B·n"),
-    "mean": Entry("ptncn.learners.trivial:Mean", "the running mean of all observations", "online", "none"),
+    "mean": Entry("ptncn.learners.trivial:Mean", "the running mean of all observations", "online", "B·n"),
 }
 
 
@@ -104,45 +93,48 @@ def make(name: str, *, input_size: int, **options: Any) -> Learner:
     """A learner by its registry name; `hidden_size` and all other options go to its class.
 
     For `ptncn`, `hidden_size` may be one number, or a list with one a layer; `hidden_sizes` says the same.
+
+    >>> make("lstm-bptt", input_size=8, hidden_size=16).kind
+    'lstm-bptt'
     """
     entry = describe(name)
     kind = _load(entry.where)
-    options = {**options, "input_size": input_size}
-    accepted = _accepted(kind)
-    if "hidden_sizes" in accepted and "hidden_size" in options:
-        size = options.pop("hidden_size")
-        options["hidden_sizes"] = [size] if isinstance(size, int) else list(size)
-    _check_options(name, options, accepted - set(entry.options))
-    return cast(Learner, kind(**options, **entry.options))
+    given = {"input_size": input_size, **options}
+    known = _parameters(kind)
+    if "hidden_sizes" in known and "hidden_size" in given:
+        size = given.pop("hidden_size")
+        given["hidden_sizes"] = [size] if isinstance(size, int) else list(size)
+    _check_options(name, given, {key: value for key, value in known.items() if key not in entry.options})
+    return cast(Learner, kind(**given, **entry.options))
 
 
 ANYTHING = "**"
-"""Stands in `_accepted` for a class that looks at unknown arguments itself."""
+"""Stands among the parameters of a class that looks at unknown arguments itself."""
 
 
-def _accepted(kind: type) -> set[str]:
-    """Names of all arguments of a class, following `**common` up to the base that takes them."""
-    accepted: set[str] = set()
+def _parameters(kind: type) -> dict[str, bool]:
+    """All arguments of a class and whether each must be given, following `**common` to the base that takes it."""
+    known: dict[str, bool] = {}
     for base in kind.__mro__:
         if "__init__" not in vars(base):
             continue
-        parameters = inspect.signature(vars(base)["__init__"]).parameters.values()
-        accepted |= {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)} - {
-            "self"
-        }
-        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
-            return accepted
-    return accepted | {ANYTHING}
+        _, *parameters = inspect.signature(vars(base)["__init__"]).parameters.values()
+        named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        known = {**{p.name: p.default is p.empty for p in named}, **known}
+        if len(named) == len(parameters):
+            return known
+    return {**known, ANYTHING: False}
 
 
-def _check_options(name: str, options: Mapping[str, Any], accepted: set[str]) -> None:
-    unknown = sorted(set(options) - accepted)
-    if unknown and ANYTHING not in accepted:
-        close = difflib.get_close_matches(unknown[0], accepted, n=1)
-        hint = f"did you mean {close[0]!r}? " if close else ""
-        raise ValueError(
-            f"{name!r} has no option {unknown[0]!r}; {hint}There are: {', '.join(sorted(accepted))}"
-        )
+def _check_options(name: str, given: Mapping[str, Any], known: Mapping[str, bool]) -> None:
+    for option in given:
+        if option not in known and ANYTHING not in known:
+            close = difflib.get_close_matches(option, known, n=1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            raise ValueError(f"{name!r} has no option {option!r}; {hint}There are: {', '.join(known)}")
+    for option, required in known.items():
+        if required and option not in given:
+            raise ValueError(f"{name!r} needs the option {option!r}")
 
 
 def _load(where: str) -> type:

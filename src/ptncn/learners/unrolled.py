@@ -58,18 +58,20 @@ class UnrollingLearner(RecurrentLearner):
     def step(self, x: Tensor, state: Any, *, learn: bool = True, mask: Tensor | None = None) -> Step:
         """Predict, observe `x` (B, n), advance `state` and, if this is to be learnt from, store it."""
         x, mask = self.check_step(x, state, mask)
-        if learn:
+        anyone = mask is None or bool(mask.any())  # a step that nobody saw is no step of a window
+        if learn and anyone:
             self.check_room(state)
         logits = self.logits(state)
         scored = scored_rows(state, mask, logits)
-        if learn:
+        if anyone and learn:
             if state.closed:
                 self.update(state)
                 state.forget()
             self.store(x, mask, scored, state)
-        elif state.xs:
+        elif anyone and state.xs:
             state.closed = True
-        self.observe(x, mask, state)
+        if anyone:
+            self.observe(x, mask, state)
         state.advance(mask)
         return self.outcome(logits, x, mask, scored)
 
