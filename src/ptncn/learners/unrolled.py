@@ -37,7 +37,7 @@ class UnrolledState(RecurrentState):
 
     def forget(self, keep: int = 0) -> None:
         """Drop all but the latest `keep` steps."""
-        drop = len(self.xs) - keep
+        drop = max(0, len(self.xs) - keep)
         for steps in (self.before, self.xs, self.masks, self.scored_at):
             del steps[:drop]
         self.closed = False
