@@ -72,8 +72,9 @@ def _download(file: RemoteFile, path: Path, progress: bool, tell: Callable[[str]
             try:
                 return _take(file, url, workshop / path.name, path, progress)
             except (DataError, OSError) as error:  # what requests raises is an OSError too
-                failures.append(f"{url}: {error}")
-                tell(f"{url}: failed: {error}")
+                reason = str(error).removeprefix(f"{workshop / path.name}: ")
+                failures.append(f"{url}: {reason}")
+                tell(f"{url}: failed: {reason}")
     finally:
         shutil.rmtree(workshop, ignore_errors=True)
         if new_folder and not any(path.parent.iterdir()):

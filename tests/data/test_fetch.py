@@ -1,0 +1,201 @@
+"""Downloading, from a server on this machine: mirrors, checks, and nothing half-written."""
+
+import gzip
+import threading
+from dataclasses import replace
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from fake_data import fake_mnist, store
+
+from ptncn.data import DataError
+from ptncn.data.catalog import DATASETS
+from ptncn.data.fetch import fetch
+from ptncn.data.status import look_up
+
+
+class Server:
+    """Answers `/mirror/file` from a dict of (status, body); remembers what was asked for."""
+
+    def __init__(self):
+        self.answers, self.requests = {}, []
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                server.requests.append(self.path)
+                status, body = server.answers.get(self.path, (404, b"not found"))
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body) + (1000 if status == 206 else 0)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args):
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_port}"
+        self.thread = threading.Thread(target=partial(self.http.serve_forever, 0.01))
+        self.thread.start()
+
+    def close(self):
+        self.http.shutdown()
+        self.thread.join()
+        self.http.server_close()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("PTNCN_DATA", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def dataset(server):
+    """A small MNIST on two mirrors: `first` has nothing yet, `second` has all."""
+    dataset, contents = fake_mnist()
+    files = []
+    for file, content in zip(dataset.files, contents, strict=True):
+        name = file.path.split("/")[1]
+        server.answers[f"/second/{name}"] = 200, gzip.compress(content)
+        files.append(replace(file, urls=(f"{server.url}/first/{name}", f"{server.url}/second/{name}")))
+    return replace(dataset, files=tuple(files))
+
+
+def everything(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+FOUR = [f"mnist/{name}" for name in sorted(file.path.split("/")[1] for file in DATASETS["mnist"].files)]
+
+
+BAD = {
+    "an error": (500, b""),
+    "another content": (200, gzip.compress(b"something else")),
+    "a truncated gzip": (200, gzip.compress(b"x" * 1000)[:-5]),
+    "a page": (200, b"<html>blocked</html>"),
+    "a connection that breaks": (206, b"half"),
+}
+
+
+class TestMirrors:
+    def test_a_mirror_without_the_file_gives_way_to_the_next(self, dataset, cache):
+        lines = []
+        fetch(dataset, tell=lines.append)
+        assert everything(cache) == FOUR
+        assert look_up(dataset).right
+        assert sum("404" in line for line in lines) == 4
+
+    @pytest.mark.parametrize("answer", BAD.values(), ids=BAD)
+    def test_so_does_one_that_gives(self, server, dataset, cache, answer):
+        for name in FOUR:
+            server.answers[name.replace("mnist", "/first")] = answer
+        fetch(dataset)
+        assert everything(cache) == FOUR
+        assert str(look_up(dataset)) == "verified (SHA-256)"
+
+    def test_a_mirror_that_does_not_exist_gives_way_too(self, dataset, cache):
+        files = [replace(file, urls=("http://127.0.0.1:9/x", file.urls[1])) for file in dataset.files]
+        fetch(replace(dataset, files=tuple(files)))
+        assert look_up(dataset).right
+
+    def test_unpacked_content_is_packed_as_the_cache_has_it(self, server, dataset, cache):
+        for name in FOUR:
+            url = name.replace("mnist", "/second")
+            server.answers[url] = 200, gzip.decompress(server.answers[url][1])
+        fetch(dataset)
+        assert look_up(dataset).right
+        assert all((cache / name).read_bytes()[:2] == b"\x1f\x8b" for name in FOUR)
+
+
+class TestNothingHalfWritten:
+    def test_when_no_mirror_is_right_the_error_names_file_and_mirrors(self, server, dataset, cache):
+        server.answers.clear()
+        with pytest.raises(DataError, match=r"train-images-idx3-ubyte\.gz: no mirror") as caught:
+            fetch(dataset)
+        assert "/first/" in str(caught.value)
+        assert "/second/" in str(caught.value)
+        assert not (cache / "mnist").exists()
+
+    def test_what_was_fetched_before_an_error_stays_and_is_not_fetched_again(self, server, dataset, cache):
+        lost = server.answers.pop("/second/t10k-images-idx3-ubyte.gz")
+        with pytest.raises(DataError, match="t10k-images"):
+            fetch(dataset)
+        assert everything(cache) == [FOUR[i] for i in (2, 3)]
+        server.answers["/second/t10k-images-idx3-ubyte.gz"] = lost
+        server.requests.clear()
+        fetch(dataset)
+        assert everything(cache) == FOUR
+        assert {request.split("/")[2][:4] for request in server.requests} == {"t10k"}
+
+    def test_a_cache_that_cannot_be_written(self, dataset, cache):
+        cache.write_text("a file where the folder should be")
+        with pytest.raises(DataError, match=r"cache.*cannot be written.*PTNCN_DATA"):
+            fetch(dataset)
+        assert cache.read_text() == "a file where the folder should be"
+
+    def test_an_interruption_leaves_nothing(self, dataset, cache, monkeypatch):
+        def interrupt(*args):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("ptncn.data.fetch.check_file", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            fetch(dataset)
+        assert not (cache / "mnist").exists()
+
+
+class TestWhatIsThere:
+    def test_a_file_that_is_wrong_is_left_alone_and_is_an_error(self, dataset, cache):
+        mine = cache / FOUR[2]
+        mine.parent.mkdir(parents=True)
+        mine.write_bytes(b"mine")
+        with pytest.raises(DataError, match=r"train-images.*--replace"):
+            fetch(dataset)
+        assert mine.read_bytes() == b"mine"
+        assert everything(cache) == [FOUR[2]]
+
+    def test_replace_puts_the_right_one_in_its_place(self, dataset, cache):
+        mine = cache / FOUR[2]
+        mine.parent.mkdir(parents=True)
+        mine.write_bytes(b"mine")
+        fetch(dataset, replace=True)
+        assert look_up(dataset).right
+
+    def test_replace_keeps_the_old_file_when_no_mirror_is_right(self, server, dataset, cache):
+        server.answers.clear()
+        mine = cache / FOUR[2]
+        mine.parent.mkdir(parents=True)
+        mine.write_bytes(b"mine")
+        with pytest.raises(DataError, match="no mirror"):
+            fetch(dataset, replace=True)
+        assert mine.read_bytes() == b"mine"
+        assert everything(cache) == [FOUR[2]]
+
+    def test_the_status_tells_missing_incomplete_wrong_and_right_apart(self, cache):
+        dataset, contents = fake_mnist()
+        assert str(look_up(dataset)) == "not there"
+        store(cache, dataset, contents)
+        assert str(look_up(dataset)) == "verified (SHA-256)"
+        (cache / FOUR[0]).unlink()
+        assert str(look_up(dataset)) == "incomplete: 3 of 4 files"
+        (cache / FOUR[1]).write_bytes(b"x")
+        assert str(look_up(dataset)) == "wrong: t10k-labels-idx1-ubyte.gz"
+
+
+def test_every_dataset_of_the_paper_has_a_mirror_and_a_checksum():
+    assert set(DATASETS) == {"mnist", "notmnist", "fashion-mnist", "ptb", "bouncing-mnist"}
+    for dataset in DATASETS.values():
+        assert len(dataset.files) == {"ptb": 3, "bouncing-mnist": 1}.get(dataset.name, 4)
+        for file in dataset.files:
+            assert file.sha256 or file.md5
+            assert len(file.urls) > 1 or dataset.name == "bouncing-mnist"
+            assert all(url.rsplit("/", 1)[1] in file.path for url in file.urls)
