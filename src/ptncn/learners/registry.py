@@ -28,50 +28,38 @@ class Entry:
     """Arguments that the name settles."""
 
 
-CELL_NAMES = {"lstm": "LSTM", "gru": "GRU", "rnn": "Elman RNN", "rhn": "recurrent highway network"}
+CELLS = ("lstm", "gru", "rnn", "rhn")
 
 RULES = {
-    "bptt": Entry("ptncn.learners.bptt:BPTT", "back-propagation through the whole sequence", "unrolled", "B·n·T"),
-    "tbptt": Entry(
-        "ptncn.learners.tbptt:TBPTT",
-        "truncated back-propagation, window 25, stride 25",
-        "unrolled",
-        "B·(n + H)·window",
-    ),
-    "sab": Entry("ptncn.learners.sab:SAB", "sparse attentive backtracking", "unrolled", "B·(n·k_attn + H)·memory"),
-    "rtrl": Entry("ptncn.learners.rtrl:RTRL", "real-time recurrent learning, exact", "online", "B·H·P"),
-    "uoro": Entry("ptncn.learners.uoro:UORO", "unbiased online recurrent optimisation, rank one", "online", "B·P"),
-    "kf-rtrl": Entry(
-        "ptncn.learners.kf_rtrl:KFRTRL",
-        "Kronecker-factored real-time recurrent learning",
-        "online",
-        "B·(H² + n)",
-    ),
+    "bptt": Entry("ptncn.learners.bptt:BPTT", "back-propagation through time", "unrolled", "B·n·T"),
+    "tbptt": Entry("ptncn.learners.tbptt:TBPTT", "truncated BPTT, window 25", "unrolled", "B·(n + H)·window"),
+    "sab": Entry("ptncn.learners.sab:SAB", "sparse attentive backtracking", "unrolled", "B·(n + H)·memory"),
+    "rtrl": Entry("ptncn.learners.rtrl:RTRL", "real-time recurrent learning", "online", "B·H·P"),
+    "uoro": Entry("ptncn.learners.uoro:UORO", "unbiased rank-one RTRL", "online", "B·P"),
+    "kf-rtrl": Entry("ptncn.learners.kf_rtrl:KFRTRL", "Kronecker-factored RTRL", "online", "B·(H² + n)"),
 }
 
 
-def _cells(rule: str) -> list[str]:
-    return ["lstm", "rnn"] if rule == "sab" else list(CELL_NAMES)
+def _with_cells(rule: str, entry: Entry) -> dict[str, Entry]:
+    cells = ("lstm", "rnn") if rule == "sab" else CELLS
+    return {
+        f"{cell}-{rule}": replace(entry, about=f"{cell.upper()}, {entry.about}", options={"cell": cell})
+        for cell in cells
+    }
 
 
 def _echo(readout: str, about: str) -> Entry:
-    return Entry("ptncn.learners.esn:ESN", f"echo state network: {about}", "online", "B·H", {"readout": readout})
+    return Entry("ptncn.learners.esn:ESN", f"echo state network, {about}", "online", "B·H", {"readout": readout})
 
 
 ENTRIES: dict[str, Entry] = {
-    "ptncn": Entry(
-        "ptncn.network:PTNCN", "parallel temporal neural coding network, local rules", "online", "B·(n + H)"
-    ),
-    **{
-        f"{cell}-{rule}": replace(entry, about=f"{CELL_NAMES[cell]}: {entry.about}", options={"cell": cell})
-        for rule, entry in RULES.items()
-        for cell in _cells(rule)
-    },
+    "ptncn": Entry("ptncn.network:PTNCN", "the paper's network, local rules", "online", "B·(n + H)"),
+    **{name: entry for rule in RULES for name, entry in _with_cells(rule, RULES[rule]).items()},
     "esn-ridge": _echo("ridge", "ridge regression"),
-    "esn-rls": _echo("rls", "recursive least squares"),
+    "esn-rls": _echo("rls", "RLS"),
     "esn-sgd": _echo("sgd", "gradient descent"),
     "copy": Entry("ptncn.learners.trivial:Copy", "the last observation again", "online", "B·n"),
-    "mean": Entry("ptncn.learners.trivial:Mean", "the running mean of all observations", "online", "B·n"),
+    "mean": Entry("ptncn.learners.trivial:Mean", "the mean of all observations", "online", "B·n"),
 }
 
 
