@@ -16,7 +16,6 @@ from forward_oracles import (
 )
 
 from ptncn import checkpoint
-from ptncn.learners import names
 from ptncn.learners.kf_rtrl import KFRTRL
 
 DRAWS = 6_000
@@ -114,7 +113,7 @@ def test_the_global_generator_is_left_alone():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize(("cell", "depth"), [pair for pair in CELLS if f"{pair[0]}-kf-rtrl" in names()])
+@pytest.mark.parametrize(("cell", "depth"), CELLS, ids=IDS)
 def test_a_checkpoint_in_mid_sequence_goes_on_bit_for_bit_signs_included(cell, depth, tmp_path):
     learner, xs, masks = KFRTRL(3, 5, cell=cell, depth=depth), frames(12, 4, 3), any_masks(12, 4)
     state = learner.begin(4)

@@ -16,8 +16,8 @@ from ptncn.learners.jacobians import group_shapes
 from ptncn.learners.linearisation import Linearisation
 from ptncn.learners.memory import available_memory, in_words
 
-WORKSPACE = 16 * 2**20
-"""Bytes of influence that are taken through a step at once: no second copy of the whole is ever made."""
+WORKSPACE = 2 * 2**20
+"""Bytes of influence taken through a step at once: about what a cache holds, and no second copy of the whole."""
 USABLE = 0.9
 """Share of the available memory that the influence may take; the rest is for the arrays of a step."""
 
