@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import eigs
 from torch import Tensor, nn
 
-DENSE_UP_TO = 500
+DENSE_UP_TO = 200
 """Units up to which all eigenvalues are computed; above, ARPACK finds the largest ones many times faster."""
 
 
