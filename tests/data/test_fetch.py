@@ -90,7 +90,7 @@ BAD = {
 class TestMirrors:
     def test_a_mirror_without_the_file_gives_way_to_the_next(self, dataset, cache):
         lines = []
-        fetch(dataset, tell=lines.append)
+        fetch(dataset, progress=True, tell=lines.append)
         assert everything(cache) == FOUR
         assert look_up(dataset).right
         assert sum("404" in line for line in lines) == 4

@@ -98,15 +98,16 @@ def verify(
 ) -> None:
     """Read every file and compare its checksum; the exit code is 1 if any is wrong or missing."""
     with _one_line_errors():
-        failed = False
-        for dataset, status in _look_up_all(_choose(names or ["all"])):
-            if not names and status.there == 0:
-                continue
-            for file in status.files:
-                state = file.proof.value if file.proof else file.problem or f"missing; ptncn data fetch {dataset.name}"
-                typer.echo(state if file.problem else f"{file.path}: {state}")
-            failed = failed or not status.right
-    raise typer.Exit(1 if failed else 0)
+        known = _look_up_all(_choose(names or ["all"]))
+    if not names:
+        known = [(dataset, status) for dataset, status in known if status.there]
+    if not known:
+        typer.echo(f"nothing to verify: no dataset is in {cache_folder()}")
+    for dataset, status in known:
+        for file in status.files:
+            state = file.proof.value if file.proof else f"missing; ptncn data fetch {dataset.name}"
+            typer.echo(file.problem or f"{file.path}: {state}")
+    raise typer.Exit(0 if all(status.right for _, status in known) else 1)
 
 
 @app.command(epilog="Example: ptncn data show letters --out letters.gif --objects 3")
@@ -131,7 +132,7 @@ def _choose(names: list[str]) -> list[Dataset]:
 
 
 def _look_up_all(datasets: list[Dataset]) -> list[tuple[Dataset, Status]]:
-    with Progress(console=errors, transient=True) as progress:
+    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
         task = progress.add_task("reading and checking", total=sum(len(dataset.files) for dataset in datasets))
         return [(dataset, look_up(dataset, lambda: progress.advance(task))) for dataset in datasets]
 
