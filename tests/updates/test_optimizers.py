@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from ptncn.network import Config
-from ptncn.updates import OPTIMIZERS, Schedule
+from ptncn.updates import OPTIMIZERS, Schedule, Synapses
 
 ORACLES = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.1),
@@ -36,7 +36,7 @@ def test_two_hundred_steps_agree_with_torch(name):
     for pre, post in factors(200):
         theirs.grad = pre.T @ post
         oracle.step()
-        ours.step("W1", weight, pre, post, lr=0.1, decay=0.0)
+        ours.step("W1", Synapses(weight), pre, post, lr=0.1, decay=0.0)
         ours.updates += 1
         torch.testing.assert_close(weight, theirs.detach(), rtol=0, atol=1e-10)
 
@@ -52,7 +52,7 @@ def test_no_row_ever_grows_by_more_than_was_promised(name):
         post = post * (1e-5 if t % 50 else 1.0)
         before = weight.norm(dim=1)
         promised = ours.growth(1.0, lr=0.1, width=4)
-        ours.step("W1", weight, pre, post, lr=0.1, decay=0.0)
+        ours.step("W1", Synapses(weight), pre, post, lr=0.1, decay=0.0)
         ours.updates += 1
         assert (weight.norm(dim=1) - before).max() <= promised * (1 + 1e-9)
 
@@ -64,13 +64,13 @@ def test_moments_of_gradients_that_vanished_do_not_become_denormal(name):
     tiny = torch.finfo(torch.float32).tiny
     for t in range(400):
         post = torch.ones(2, 4) if t == 0 else torch.zeros(2, 4)
-        ours.step("W1", weight, torch.ones(2, 5), post, lr=0.01, decay=0.0)
+        ours.step("W1", Synapses(weight), torch.ones(2, 5), post, lr=0.01, decay=0.0)
         ours.updates += 1
         for moment in ours.moments:
             value = ours.moment("W1", moment)
             assert not ((value != 0) & (value.abs() < tiny)).any()
     settled = weight.clone()
-    ours.step("W1", weight, torch.ones(2, 5), torch.zeros(2, 4), lr=0.01, decay=0.0)
+    ours.step("W1", Synapses(weight), torch.ones(2, 5), torch.zeros(2, 4), lr=0.01, decay=0.0)
     assert torch.equal(weight, settled)
 
 

@@ -26,13 +26,14 @@ from ptncn.network.config import Config
 from ptncn.network.layers import Layer
 from ptncn.outputs import Output
 from ptncn.updates.factors import Activity, Factors, inverse
+from ptncn.updates.synapses import Synapses
 
 # Prediction
 
 
 def drive(before: Tensor, layer: Layer) -> Tensor:
     """a = M y₋ + V y + U y₊ + b, from [x, y¹, …, yᴸ] of the previous step (equations 3 and 5)."""
-    return _affine(before[:, layer.neighbours], layer.MVU, layer.b)  # (B, n) = (B, n₋+n+n₊) @ (n₋+n+n₊, n)
+    return layer.MVU.send(before[:, layer.neighbours], onto=_bias(layer.b))  # (B, n) = (B, n₋+n+n₊) @ (n₋+n+n₊, n)
 
 
 def state(a: Tensor, layer: Layer) -> Tensor:
@@ -42,7 +43,7 @@ def state(a: Tensor, layer: Layer) -> Tensor:
 
 def expectation(z: Tensor, layer: Layer) -> Tensor:
     """W z + c, of which φ_o makes the prediction z_o of the layer below (equation 8)."""
-    return _affine(z, layer.W, layer.c)  # (B, n₋) = (B, n) @ (n, n₋)
+    return layer.W.send(z, onto=_bias(layer.c))  # (B, n₋) = (B, n) @ (n, n₋)
 
 
 # Correction
@@ -60,7 +61,7 @@ def correction(a: Tensor, z: Tensor, e_below: Tensor, e_own: Tensor | None, laye
     `e_own` is what the layer above got wrong about this one; nothing is above the top layer.
     """
     scope = config.beta if config.beta_scope == "all" else 1.0
-    corrected = torch.addmm(a, e_below, layer.E, alpha=-config.beta)  # (B, n) − β (B, n₋) @ (n₋, n)
+    corrected = layer.E.send(e_below, onto=a, scale=-config.beta)  # (B, n) − β (B, n₋) @ (n₋, n)
     if e_own is not None:
         corrected.add_(e_own, alpha=scope * config.gamma)
     if config.lam:
@@ -77,8 +78,8 @@ def teach_error_weights(
 ) -> Factors:
     """ΔE = (e_z − e_z of the step before) e₋ᵀ (equation 21), or the transpose of ΔW."""
     if config.error_rule == "transpose" or e_z_before is None:
-        return Factors(dW.post, dW.pre)
-    return Factors(e_below, Activity(config.temporal_sign * (e_z - e_z_before)))
+        return Factors([dW.post], dW.pre[0])
+    return Factors([e_below], Activity(config.temporal_sign * (e_z - e_z_before)))
 
 
 def with_hebbian(rule: Factors, post: Tensor, xi: float) -> Factors:
@@ -86,7 +87,7 @@ def with_hebbian(rule: Factors, post: Tensor, xi: float) -> Factors:
     if not xi:
         return rule
     hebbian = Factors(rule.pre, Activity(post))
-    return rule.plus(hebbian, -xi * inverse(hebbian.norm()))
+    return rule.plus(hebbian.post, -xi * inverse(hebbian.norms()))
 
 
 # The three phases over all layers
@@ -148,7 +149,7 @@ def learn(
     config: Config,
     weight: Tensor | float,
 ) -> dict[str, Factors]:
-    """The update of each synapse group by its name: W1, M1, V1, U1, E1, b1, c1, W2, …
+    """The update of each group of synapses: R1, which is M1, V1 and U1 stacked, then W1, E1, b1, c1, R2, …
 
     `before` is [x, y¹, …, yᴸ] (or z in place of y) and `e_z_before` [e_z¹, …, e_zᴸ] of the previous step. `weight`
     says how much a row counts, (B, 1), or all of them alike.
@@ -166,16 +167,16 @@ def learn(
         n = layer.number
         teach_z = Activity(e_z[n - 1])  # equation 20
         teach_o = Activity(e_z[n - 2] if n > 1 and config.prediction_error == "e_z" else e[n - 1] * weight)
-        dW = Factors(Activity(z[n]), teach_o)  # equation 15: e₋ zᵀ
+        dR = Factors(pre[n - 1 : n + 2], teach_z)  # equations 17 to 19: e_z y₋ᵀ, e_z yᵀ, e_z y₊ᵀ
+        dW = Factors([Activity(z[n])], teach_o)  # equation 15: e₋ zᵀ
+        updates[f"R{n}"] = with_hebbian(dR, z[n] * weight, config.xi)
         updates[f"W{n}"] = with_hebbian(dW, z[n - 1] * weight, config.xi)
-        for name, source in zip("MVU", pre[n - 1 : n + 2], strict=False):  # equations 17 to 19: e_z y₋ᵀ
-            updates[f"{name}{n}"] = with_hebbian(Factors(source, teach_z), z[n] * weight, config.xi)
         if config.error_rule != "fixed":
             e_below = Activity(e[n - 1])
             updates[f"E{n}"] = teach_error_weights(e_below, e_z[n - 1], e_z_old[n - 1], dW, config)
         if config.biases:
-            updates[f"b{n}"] = Factors(always, teach_z)
-            updates[f"c{n}"] = Factors(always, teach_o)
+            updates[f"b{n}"] = Factors([always], teach_z)
+            updates[f"c{n}"] = Factors([always], teach_o)
     return updates
 
 
@@ -193,5 +194,5 @@ def state_discrepancy(z: Tensor, y: Tensor) -> Tensor:
     return 0.5 * (y - z).square().sum(-1)
 
 
-def _affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    return x @ weight if bias is None else torch.addmm(bias, x, weight)
+def _bias(bias: Synapses | None) -> Tensor | None:
+    return None if bias is None else bias.weight

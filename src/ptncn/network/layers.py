@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 
 from ptncn.network.activations import Activation
 from ptncn.network.config import Config
+from ptncn.updates.synapses import Synapses
 
 
 @dataclass(frozen=True)
@@ -16,21 +18,18 @@ class Layer:
     """The synapses of layer ℓ, stored (from, to), and the columns of [x, y¹, …, yᴸ] that it reads."""
 
     number: int
-    M: Tensor  # (n₋, n) from the layer below
-    V: Tensor  # (n, n) from itself
-    U: Tensor | None  # (n₊, n) from the layer above; the top layer has none
-    MVU: Tensor  # (n₋+n+n₊, n) the three of them stacked: a drive is one product
-    W: Tensor  # (n, n₋) predicts the layer below
-    E: Tensor  # (n₋, n) brings errors back up
-    b: Tensor | None  # (1, n) bias of the drive
-    c: Tensor | None  # (1, n₋) bias of the prediction
+    MVU: Synapses  # (n₋+n+n₊, n) M from below, V from itself and U from above, stacked: a drive is one product
+    W: Synapses  # (n, n₋) predicts the layer below
+    E: Synapses  # (n₋, n) brings errors back up
+    b: Synapses | None  # (1, n) bias of the drive
+    c: Synapses | None  # (1, n₋) bias of the prediction
     neighbours: slice  # columns that hold [y₋, y, y₊]
     phi: Activation  # φ_z
     phi_o: Activation  # φ_o, on the prediction of the layer below
 
-    def synapses(self) -> dict[str, Tensor]:
-        """W1, M1, … as they are stored."""
-        parts = {"W": self.W, "M": self.M, "V": self.V, "U": self.U, "E": self.E, "b": self.b, "c": self.c}
+    def synapses(self) -> dict[str, Synapses]:
+        """What is learnt as one: R1, which is M1, V1 and U1, then W1, E1, b1, c1."""
+        parts = {"R": self.MVU, "W": self.W, "E": self.E, "b": self.b, "c": self.c}
         return {f"{name}{self.number}": part for name, part in parts.items() if part is not None}
 
 
@@ -63,25 +62,20 @@ def initial_weights(sizes: tuple[int, ...], config: Config, seed: int) -> dict[s
 
 
 def view_layers(
-    weights: dict[str, Tensor], sizes: tuple[int, ...], phi: list[Activation], phi_o: list[Activation]
+    weights: Mapping[str, Tensor], sizes: tuple[int, ...], phi: list[Activation], phi_o: list[Activation]
 ) -> list[Layer]:
     """Layers 1 … L as views of what `initial_weights` made."""
     layers = []
     start = 0  # of the layer below in [x, y¹, …, yᴸ]
     for number, (below, own, above) in enumerate(widths(sizes), start=1):
-        R = weights[f"R{number}"]
-        bias, expected = weights.get(f"b{number}"), weights.get(f"c{number}")
         layers.append(
             Layer(
                 number=number,
-                M=R[:below],
-                V=R[below : below + own],
-                U=R[below + own :] if above else None,
-                MVU=R,
-                W=weights[f"W{number}"],
-                E=weights[f"E{number}"],
-                b=None if bias is None else bias[None],
-                c=None if expected is None else expected[None],
+                MVU=Synapses(weights[f"R{number}"]),
+                W=Synapses(weights[f"W{number}"]),
+                E=Synapses(weights[f"E{number}"]),
+                b=Synapses(weights[f"b{number}"][None]) if f"b{number}" in weights else None,
+                c=Synapses(weights[f"c{number}"][None]) if f"c{number}" in weights else None,
                 neighbours=slice(start, start + below + own + above),
                 phi=phi[number - 1],
                 phi_o=phi_o[number - 1],
@@ -89,3 +83,18 @@ def view_layers(
         )
         start += below
     return layers
+
+
+def paper_views(weights: Mapping[str, Tensor], sizes: tuple[int, ...]) -> dict[str, Tensor]:
+    """W1, M1, V1, U1, E1, b1, c1, … in the paper's orientation, (to, from), as views."""
+    views = {}
+    for number, (below, own, above) in enumerate(widths(sizes), start=1):
+        R = weights[f"R{number}"]
+        views[f"W{number}"] = weights[f"W{number}"].T
+        views[f"M{number}"] = R[:below].T
+        views[f"V{number}"] = R[below : below + own].T
+        if above:
+            views[f"U{number}"] = R[below + own :].T
+        views[f"E{number}"] = weights[f"E{number}"].T
+        views |= {name: weights[name] for name in (f"b{number}", f"c{number}") if name in weights}
+    return views

@@ -13,10 +13,10 @@ from ptncn.learner import check_batch_size, check_mask, check_observation
 from ptncn.network import equations
 from ptncn.network.activations import Activation, get_activation
 from ptncn.network.config import make_config
-from ptncn.network.layers import Layer, initial_weights, view_layers
+from ptncn.network.layers import Layer, initial_weights, paper_views, view_layers
 from ptncn.network.state import PTNCNState, PTNCNStep
 from ptncn.outputs import get_output
-from ptncn.updates import LocalLearning
+from ptncn.updates import LocalLearning, Synapses
 
 
 class PTNCN(nn.Module):
@@ -75,7 +75,7 @@ class PTNCN(nn.Module):
     def begin(self, batch_size: int) -> PTNCNState:
         """A state for new sequences: x₀ = 0 and y = 0."""
         check_batch_size(batch_size)
-        zeros = self.layers[0].W.new_zeros
+        zeros = self.layers[0].W.weight.new_zeros
         everything, hidden = sum(self.sizes), sum(self.sizes[1:])
         return PTNCNState(
             batch_size=batch_size,
@@ -187,15 +187,16 @@ class PTNCN(nn.Module):
         """The weights under the paper's names and in its orientation, as views: writing into one changes the network.
 
         W1 (n₀, n₁), M1 (n₁, n₀), V1 (n₁, n₁), U1 (n₁, n₂), E1 (n₁, n₀), and so on for each layer; and the biases,
-        b1 (n₁,) of the drive and c1 (n₀,) of the prediction.
+        b1 (n₁,) of the drive and c1 (n₀,) of the prediction. A large network at batch 1 or so writes what it learns
+        with a delay of some steps (`ptncn.updates.Synapses`): ask again for views that are up to date.
         """
-        return {name: stored.T if name[0].isupper() else stored[0] for name, stored in self._synapses().items()}
+        return paper_views({name: weight.detach() for name, weight in self.named_parameters()}, self.sizes)
 
     @property
     def layers(self) -> list[Layer]:
         """Layers 1 … L as views of the parameters."""
         if self._views is None:
-            weights = {name: weight.detach() for name, weight in self.named_parameters()}
+            weights = {name: weight.detach() for name, weight in super().named_parameters()}
             self._views = view_layers(weights, self.sizes, self._phi, self._phi_o)
         return self._views
 
@@ -209,19 +210,22 @@ class PTNCN(nn.Module):
             "preset": self.preset,
             "seed": self.seed,
             "batch_first": self.batch_first,
-            "dtype": str(self.layers[0].W.dtype).removeprefix("torch."),
+            "dtype": str(self.layers[0].W.weight.dtype).removeprefix("torch."),
             **self.config.to_json(),
         }
 
     def snapshot(self) -> dict[str, Any]:
         return {
-            "weights": dict(self.state_dict()),
+            "weights": dict(super().state_dict()),
+            "postponed": {name: part.queue() for name, part in self._synapses().items()},
             "learning": self.learning.snapshot(),
             "generator": self.generator.get_state(),
         }
 
     def restore(self, tree: Mapping[str, Any]) -> None:
         self.load_state_dict(tree["weights"])
+        for name, queue in tree["postponed"].items():
+            self._synapses()[name].restore_queue(*queue)
         self.learning.restore(tree["learning"])
         self.generator.set_state(tree["generator"])
 
@@ -242,12 +246,9 @@ class PTNCN(nn.Module):
         updates = equations.learn(x, guess, e, y, before, state.displacement, self.layers, self.config, weight)
         self.learning.apply_updates(self._synapses(), updates, state.batch_size)
 
-    def _synapses(self) -> dict[str, Tensor]:
-        """W1, M1, … as they are stored, (from, to), biases as (1, to)."""
-        named: dict[str, Tensor] = {}
-        for layer in self.layers:
-            named |= layer.synapses()
-        return named
+    def _synapses(self) -> dict[str, Synapses]:
+        """R1, W1, E1, b1, c1, R2, …"""
+        return {name: part for layer in self.layers for name, part in layer.synapses().items()}
 
     def _choose_activations(self) -> tuple[list[Activation], list[Activation]]:
         """φ_z of layers 1 … L, and φ_o on what they predict; layer 1 predicts through the output instead."""
@@ -284,7 +285,7 @@ class PTNCN(nn.Module):
             raise ValueError(f"the state is a {type(state).__name__}; one that begin() of this network made is wanted")
         if state.sizes != self.sizes:
             raise ValueError(f"the state belongs to a network of sizes {state.sizes}; this one has {self.sizes}")
-        like = self.layers[0].W
+        like = self.layers[0].W.weight
         if state.corrected.dtype != like.dtype or state.corrected.device != like.device:
             raise ValueError(
                 f"the state is {state.corrected.dtype} on {state.corrected.device}; "
@@ -295,18 +296,33 @@ class PTNCN(nn.Module):
         ):
             raise ValueError("the state belongs to a network with other rules: error_rule or presynaptic differ")
 
-    # Views of the parameters are made anew when the parameters are replaced
+    # Whoever looks at the parameters sees all that was learnt; who replaces them gets new views
+
+    def _settle(self) -> None:
+        for part in self._synapses().values():
+            part.write()
+
+    def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, nn.Parameter]]:
+        self._settle()
+        return super().named_parameters(*args, **kwargs)
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        self._settle()
+        return super().state_dict(*args, **kwargs)
+
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        self._settle()
+        self._views = None
+        return super().load_state_dict(*args, **kwargs)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        self._settle()
         self._views = None
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         return self
 
-    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        self._views = None
-        return super().load_state_dict(*args, **kwargs)
-
     def __getstate__(self) -> dict[str, Any]:
+        self._settle()
         return {**self.__dict__, "_views": None}
 
 

@@ -4,8 +4,9 @@ from ptncn.updates.apply import LocalLearning
 from ptncn.updates.factors import Activity, Factors
 from ptncn.updates.maxnorm import MaxNorm
 from ptncn.updates.optimizers import OPTIMIZERS, Optimizer
-from ptncn.updates.rescale import longest, rescaling
+from ptncn.updates.rescale import rescaling
 from ptncn.updates.schedule import Schedule
+from ptncn.updates.synapses import Synapses
 
 __all__ = [
     "OPTIMIZERS",
@@ -15,6 +16,6 @@ __all__ = [
     "MaxNorm",
     "Optimizer",
     "Schedule",
-    "longest",
+    "Synapses",
     "rescaling",
 ]

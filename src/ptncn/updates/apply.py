@@ -5,27 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from ptncn.updates.factors import Factors
 from ptncn.updates.maxnorm import MaxNorm
 from ptncn.updates.optimizers import OPTIMIZERS
-from ptncn.updates.rescale import longest, rescaling
+from ptncn.updates.rescale import rescaling
+from ptncn.updates.synapses import Synapses
 
 if TYPE_CHECKING:
     from ptncn.network.config import Config
 
 
 class LocalLearning(nn.Module):
-    """Applies updates to named weights, (from, to) each, and keeps what that needs: moments and norms.
+    """Applies updates to named weights and keeps what that needs: moments, and bounds of norms.
 
-    Names that begin with E are error weights, which have a step size of their own, and may not learn at all.
-    Names in lower case are biases, which are neither projected nor decayed.
+    Names that begin with E are error weights, which have a step size of their own and may not learn at all. Names in
+    lower case are biases, which are neither projected nor decayed.
     """
 
-    def __init__(self, weights: Mapping[str, Tensor], config: Config) -> None:
+    def __init__(self, weights: Mapping[str, Synapses], config: Config) -> None:
         super().__init__()
-        learnt = {name: w for name, w in weights.items() if config.error_rule != "fixed" or name[0] != "E"}
+        learnt = {name: w.weight for name, w in weights.items() if config.error_rule != "fixed" or name[0] != "E"}
         self.config = config
         self.optimizer = OPTIMIZERS[config.optimizer](learnt, config)
         self.balls = {
@@ -38,24 +39,26 @@ class LocalLearning(nn.Module):
             lr *= self.config.schedule(self.optimizer.updates)  # type: ignore[operator]
         return lr * self.config.error_lr_factor if name[0] == "E" else lr
 
-    def apply_updates(self, weights: Mapping[str, Tensor], updates: Mapping[str, Factors], batch_size: int) -> None:
+    def apply_updates(self, weights: Mapping[str, Synapses], updates: Mapping[str, Factors], batch_size: int) -> None:
         """Descend each update. `batch_size` is B; updates with a Hebbian part have 2 B rows."""
-        for name, ball in self.balls.items():
-            ball.forget_if_changed(weights[name]._version)
+        share = 1.0 / batch_size if self.config.reduction == "sum_then_mean" else 1.0
         for name, factors in updates.items():
-            self._descend(name, weights[name], factors, batch_size)
-        for name, ball in self.balls.items():
-            ball.version = weights[name]._version
+            self._descend(name, weights[name], factors, share)
         self.optimizer.updates += 1
 
-    def _descend(self, name: str, weight: Tensor, factors: Factors, batch_size: int) -> None:
+    def _descend(self, name: str, synapses: Synapses, factors: Factors, share: float) -> None:
         config, lr = self.config, self.step_size(name)
-        scale = rescaling(factors, config.rescale, config.radius, config.reduction, batch_size)
+        ball = self.balls.get(name)
+        if ball is not None:
+            ball.forget_if_changed(synapses.weight._version)
+        pre = factors.scaled(rescaling(factors, config.rescale, config.radius))
+        pre = pre if share == 1.0 else pre * share
         decay = lr * config.weight_decay if name[0].isupper() else 0.0
-        self.optimizer.step(name, weight, factors.pre.value, factors.post.value * scale, lr, decay)
-        if name in self.balls:
-            limit = longest(config.rescale, config.radius, config.reduction, batch_size)
-            self.balls[name].project(weight, self.optimizer.growth(limit, lr, weight.shape[1]))
+        self.optimizer.step(name, synapses, pre, factors.post.value, lr, decay)
+        if ball is not None:
+            longest = None if config.rescale == "none" else config.radius * share
+            ball.project(synapses, self.optimizer.growth(longest, lr, synapses.weight.shape[1]))
+            ball.version = synapses.weight._version
 
     def snapshot(self) -> dict[str, Any]:
         moments = {name: value for name, value in self.optimizer.named_buffers() if name not in ("gradient", "scratch")}

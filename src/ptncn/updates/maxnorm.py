@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor
+
+from ptncn.updates.synapses import Synapses
 
 
 class MaxNorm:
@@ -21,11 +22,12 @@ class MaxNorm:
         self.bound = math.inf  # no row is longer than this
         self.version = -1  # of the weights that the bound speaks of
 
-    def project(self, weight: Tensor, growth: float) -> None:
-        """Project `weight`, after a step that lengthened no row by more than `growth`."""
+    def project(self, synapses: Synapses, growth: float) -> None:
+        """Project the weights, after a step that lengthened no row by more than `growth`."""
         self.bound += growth
         if self.bound < self.radius * 0.999:  # a margin for the rounding of the sum and of the norms
             return
+        weight = synapses.write()
         norms = torch.linalg.vector_norm(weight, dim=1, keepdim=True)  # (from, 1)
         if weight.device.type != "cpu":  # asking for the largest would wait for the device
             weight.mul_(self.radius / norms.clamp_min(self.radius))

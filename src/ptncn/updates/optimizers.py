@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from ptncn.updates.synapses import Synapses
+
 if TYPE_CHECKING:
     from ptncn.network.config import Config
 
@@ -37,8 +39,8 @@ class Optimizer(nn.Module):
     def moment(self, name: str, moment: str) -> Tensor:
         return self.get_buffer(f"{name}_{moment}")
 
-    def step(self, name: str, weight: Tensor, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
-        """Move `weight` (from, to) against preᵀ post; before that, shrink it by `decay`."""
+    def step(self, name: str, synapses: Synapses, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
+        """Move the weights (from, to) against preᵀ post; before that, shrink them by `decay`."""
         raise NotImplementedError
 
     def growth(self, longest: float | None, lr: float, width: int) -> float:
@@ -47,8 +49,8 @@ class Optimizer(nn.Module):
 
 
 class SGD(Optimizer):
-    def step(self, name: str, weight: Tensor, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
-        weight.addmm_(pre.T, post, beta=1 - decay, alpha=-lr)
+    def step(self, name: str, synapses: Synapses, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
+        synapses.add(pre, post, scale=-lr, keep=1 - decay)
 
     def growth(self, longest: float | None, lr: float, width: int) -> float:
         return math.inf if longest is None else lr * longest
@@ -57,7 +59,8 @@ class SGD(Optimizer):
 class Momentum(Optimizer):
     moments = ("velocity",)
 
-    def step(self, name: str, weight: Tensor, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
+    def step(self, name: str, synapses: Synapses, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
+        weight = synapses.weight
         velocity = self.moment(name, "velocity")
         velocity.addmm_(*with_floor(pre, post), beta=self.config.momentum)
         if self.config.optimizer == "nesterov":
@@ -120,7 +123,8 @@ class Adaptive(Optimizer):
 class RMSprop(Adaptive):
     moments = ("square",)
 
-    def step(self, name: str, weight: Tensor, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
+    def step(self, name: str, synapses: Synapses, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
+        weight = synapses.weight
         square = self.moment(name, "square")
         gradient, scratch = self.dense(weight, pre, post)
         self.track(square, gradient, scratch, self.config.alpha)
@@ -133,7 +137,8 @@ class RMSprop(Adaptive):
 class Adam(Adaptive):
     moments = ("mean", "square")
 
-    def step(self, name: str, weight: Tensor, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
+    def step(self, name: str, synapses: Synapses, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
+        weight = synapses.weight
         beta1, beta2 = self.config.beta1, self.config.beta2
         mean, square = self.moment(name, "mean"), self.moment(name, "square")
         gradient, scratch = self.dense(weight, pre, post)
