@@ -346,6 +346,14 @@ def test_a_masked_row_has_no_error_no_score_and_keeps_its_state(readout):
         assert not torch.equal(getattr(state, name)[0], getattr(before, name)[0])
 
 
+def test_the_last_observation_is_kept_though_the_caller_reuses_its_buffer():
+    learner = small(input_to_readout=True)
+    state, buffer = learner.begin(1), torch.ones(1, 3, dtype=torch.float64)
+    learner.step(buffer, state)
+    buffer.zero_()
+    assert state.last.tolist() == [[1.0, 1.0, 1.0]]
+
+
 def test_the_readout_s_constant_can_be_left_out():
     assert small(readout_bias=False).readout.weight.shape == (12, 3)
     assert small(input_to_readout=True).readout.weight.shape == (12 + 3 + 1, 3)

@@ -198,7 +198,7 @@ class ESN(nn.Module):
             state.taught = True
         (state.z,) = keep_masked(mask, (self.reservoir(x, state.z),), (state.z,))
         if state.last is not None:
-            (state.last,) = keep_masked(mask, (x,), (state.last,))
+            (state.last,) = keep_masked(mask, (x.clone(),), (state.last,))  # the caller may reuse its buffer
         state.observed = state.observed + (1 if mask is None else mask)
         state.advance(mask)
         return Step(prediction=prediction, logits=logits, errors=(error,), scored=scored)
@@ -232,8 +232,8 @@ class ESN(nn.Module):
         given = {name: tuple(weight.shape) for name, weight in tree["weights"].items()}
         if wanted != given:
             raise ValueError(f"the snapshot holds weights {given}; {self.kind!r} wants {wanted}")
-        self.load_state_dict(tree["weights"])
         self.readout.load_progress(tree["readout"])
+        self.load_state_dict(tree["weights"])
 
     def _optimizer(self) -> torch.optim.Optimizer:
         if not isinstance(self.readout, SGD):

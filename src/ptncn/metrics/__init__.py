@@ -3,6 +3,7 @@
 from ptncn.metrics.base import FrameMean, Meter
 from ptncn.metrics.cost import Cost, bytes_of
 from ptncn.metrics.errors import BPC, CE, SE, Accuracy
+from ptncn.metrics.gradient import GradientMeter
 from ptncn.metrics.prequential import Point, Prequential
 from ptncn.metrics.tasks import TaskMatrix
 
@@ -13,6 +14,7 @@ __all__ = [
     "Accuracy",
     "Cost",
     "FrameMean",
+    "GradientMeter",
     "Meter",
     "Point",
     "Prequential",
