@@ -106,7 +106,9 @@ class Linearisation:
     def sensitivity(self, index: int) -> Tensor:
         """(B, R, H, Q) ∂s'/∂a of the group, later micro-steps included, written out."""
         slopes = self.slopes(index)
-        sensitivity = torch.diag_embed(slopes, dim1=2, dim2=4)  # (B, R, H, G, H)
+        later = None
         for micro in self.micros[self.groups[index].micro + 1 :]:
-            sensitivity = torch.einsum("brij,brjgk->brigk", micro.dense(), sensitivity)
-        return sensitivity.flatten(3)
+            later = micro.dense() if later is None else micro.dense() @ later  # (B, R, H, H)
+        if later is None:
+            return torch.diag_embed(slopes, dim1=2, dim2=4).flatten(3)
+        return (later[:, :, :, None] * slopes[:, :, None]).flatten(3)  # (B, R, H, 1, H) * (B, R, 1, G, H)

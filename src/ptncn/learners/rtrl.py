@@ -59,6 +59,7 @@ and 16.0 GB may be used. The largest hidden size that fits is 335; lstm-uoro and
     ) -> None:
         """
         :param memory_limit: bytes that the influence may take; None for most of what is available.
+        :param common: see `RecurrentLearner`.
         """
         check_size("input_size", input_size)
         check_size("hidden_size", hidden_size)
@@ -141,9 +142,9 @@ and 16.0 GB may be used. The largest hidden size that fits is 335; lstm-uoro and
         """influence ← ∂s'/∂s · influence, in place, some columns at a time."""
         dense, carry = linear.transition()
         B, R, H, _ = dense.shape
+        columns = max(64, WORKSPACE // (B * R * H * dense.element_size()))
         for influence in influences:
-            columns = influence.flatten(3)  # (B, R, H, Qm)
-            for old in torch.split(columns, max(1, WORKSPACE // (B * R * H * dense.element_size())), dim=3):
+            for old in torch.split(influence.flatten(3), columns, dim=3):  # (B, R, H, columns)
                 new = torch.bmm(dense.view(B, R * H, H), old[:, 0]).view(B, R, H, -1)
                 if carry is not None:
                     new.addcmul_(carry[..., None], old[:, 1:])  # (B, R, H, ·) += (B, R, H, 1) * (B, 1, H, ·)
