@@ -1,0 +1,95 @@
+"""Listening to the surprise for a change that lasts, and what to do about it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import torch
+
+from ptncn.learner import Learner
+from ptncn.streaming.errors import StreamError
+
+REMEMBERED = 10_000
+ACTIONS = ("report", "raise-lr", "checkpoint")
+
+
+class Detector(Protocol):
+    """What River's drift detectors are: `update` takes a number, `drift_detected` tells of the last one."""
+
+    @property
+    def drift_detected(self) -> bool: ...
+
+    def update(self, x: float) -> Any: ...
+
+
+class DriftListener:
+    """Feeds each surprise to a detector and acts when it detects a drift.
+
+    Arguments:
+        detector: River's `ADWIN()`, our `PageHinkley()`, or anything like them.
+        action: "report" marks the observation; "raise-lr" also multiplies the learner's step size by `factor` for
+            `steps` observations; "checkpoint" also calls `save`.
+
+    A detector with `tree` and `load_tree` is saved as it is. Others are not: loading a pickle executes what is in it.
+    They are fed the last 10,000 surprises again instead, which is exact only if there were no more.
+    """
+
+    def __init__(self, detector: Detector, action: str = "report", *, factor: float = 5.0, steps: int = 200) -> None:
+        if action not in ACTIONS:
+            raise ValueError(f"unknown drift action {action!r}; choose one of: {', '.join(ACTIONS)}")
+        if factor <= 0 or steps < 1:
+            raise ValueError(f"factor={factor}, steps={steps}: a positive factor and at least one step would be right")
+        self.detector, self.action, self.factor, self.steps = detector, action, factor, steps
+        self.save: Callable[[], None] = lambda: None
+        self._usual_lr: float | None = None
+        self._left = 0
+        self._remembered: deque[float] | None = None if hasattr(detector, "tree") else deque(maxlen=REMEMBERED)
+
+    def check(self, learner: Learner) -> None:
+        """Refuse to raise a step size that cannot be set."""
+        if self.action == "raise-lr" and not hasattr(learner, "lr"):
+            raise StreamError(f"the learner {learner.kind!r} has no step size `lr` that could be raised at a drift")
+
+    def listen(self, surprise: float, learner: Learner) -> bool:
+        """Whether this surprise made the drift certain."""
+        self._lower(learner)
+        self.detector.update(surprise)
+        if self._remembered is not None:
+            self._remembered.append(surprise)
+        drift = bool(self.detector.drift_detected)
+        if drift and self.action == "raise-lr":
+            self._raise(learner)
+        if drift and self.action == "checkpoint":
+            self.save()
+        return drift
+
+    def tree(self) -> dict[str, Any]:
+        known = self.detector.tree() if hasattr(self.detector, "tree") else None
+        remembered = None if self._remembered is None else torch.tensor(list(self._remembered), dtype=torch.float64)
+        return {"usual_lr": self._usual_lr, "left": self._left, "detector": known, "remembered": remembered}
+
+    def load_tree(self, tree: Mapping[str, Any], learner: Learner) -> None:
+        self._usual_lr, self._left = tree["usual_lr"], tree["left"]
+        if self._left:
+            learner.lr = self._usual_lr * self.factor  # type: ignore[attr-defined]
+        if hasattr(self.detector, "load_tree"):
+            self.detector.load_tree(tree["detector"])
+            return
+        for surprise in tree["remembered"].tolist():
+            self.detector.update(surprise)
+            assert self._remembered is not None
+            self._remembered.append(surprise)
+
+    def _raise(self, learner: Any) -> None:
+        if not self._left:
+            self._usual_lr = learner.lr
+            learner.lr = learner.lr * self.factor
+        self._left = self.steps
+
+    def _lower(self, learner: Any) -> None:
+        if self._left:
+            self._left -= 1
+            if not self._left:
+                learner.lr = self._usual_lr

@@ -1,0 +1,143 @@
+"""Online scaling that outliers cannot pull away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ptncn.streaming.columns import Vector
+
+FIRST = 32
+"""Values by which a column is judged at its beginning, and after it moved for good."""
+FAR = 10.0
+"""A value more scales off than this counts as if it were this far. Nearer, a column that moves only once in a hundred
+rows would be scaled as if it never did."""
+LEAST = 1e-12
+"""The scale of a column that never moved."""
+
+
+class RobustScaler:
+    """Brings each column to location 0 and scale 1, as far as was known before.
+
+    The first 32 values of a column give their median and their median absolute deviation. From then on the mean
+    and the variance follow with a memory of `memory` values, each counted as at most ten scales off [^1]. A column
+    that was farther off for 32 values on end is judged anew by them. Memory is constant, and the same values give
+    the same numbers.
+
+    [^1]: Huber: Robust estimation of a location parameter. Annals of Mathematical Statistics 35, 1964.
+
+    >>> scaler = RobustScaler(1)
+    >>> for value in (1.0, 2.0, 3.0):
+    ...     scaler.update(np.array([value]))
+    >>> scaler.transform(np.array([2.0])), scaler.inverse(np.array([0.0]))
+    (array([0.]), array([2.]))
+    """
+
+    def __init__(self, width: int, *, memory: int = 5000, unscaled: NDArray[np.bool_] | None = None) -> None:
+        if memory < FIRST:
+            raise ValueError(f"memory={memory}: at least {FIRST} values would be right")
+        self.memory = memory
+        self.mean, self.scale = np.zeros(width), np.ones(width)
+        self.count = np.zeros(width, dtype=np.int64)
+        self._scaled = np.ones(width, dtype=bool) if unscaled is None else ~unscaled
+        self._weight = self._scaled.astype(np.float64)
+        self._judged = np.zeros((FIRST, width))
+        self._far = np.zeros(width, dtype=np.int64)
+        self._take_stock()
+
+    def meet(self, values: Vector) -> None:
+        """Take the first value of a column for its location, before anything else is known of it."""
+        if not self._grown:
+            new = self._scaled & (self.count == 0) & (values == values)
+            self.mean[new] = values[new]
+
+    def transform(self, values: Vector) -> Vector:
+        result: Vector = (values - self.mean) / self.scale
+        return result
+
+    def inverse(self, scaled: Vector) -> Vector:
+        result: Vector = scaled * self.scale + self.mean
+        return result
+
+    def update(self, values: Vector) -> None:
+        """Learn from (width,) values; NaN says nothing."""
+        off = self.transform(values)
+        self.update_by(values, off, np.minimum(np.maximum(off, -FAR), FAR))
+
+    def update_by(self, values: Vector, off: Vector, counted: Vector) -> None:
+        """The same for who knows them already as `transform` gave them, and within ±`FAR`."""
+        ordinary = self._grown and counted.min() > -FAR and counted.max() < FAR  # a NaN is not ordinary either
+        if ordinary:
+            rate = self._full_rate if self._rows_to_full <= 0 else self._count_all()
+        else:
+            rate = self._note(values, off)
+            counted = np.where(np.isnan(counted), 0.0, counted)
+        self.mean += rate * self.scale * counted
+        self.scale *= np.sqrt(rate * (counted * counted - 1.0) + 1.0)
+        np.maximum(self.scale, LEAST, out=self.scale)
+        if not ordinary:
+            self._judge_anew()
+
+    def _count_all(self) -> Vector:
+        """The rates of a row in which everything was seen."""
+        self.count += 1
+        self._rows_to_full -= 1
+        rate: Vector = self._weight / np.minimum(self.count, self.memory)
+        return rate
+
+    def _note(self, values: Vector, off: Vector) -> Vector:
+        """The rates of any other row; values that are new or far off are kept, for they may have to be judged."""
+        seen = self._scaled & (values == values)
+        self.count[seen] += 1
+        young = seen & (self.count <= FIRST)
+        far = seen & ~young & (np.abs(off) >= FAR)
+        self._far = np.where(far, self._far + 1, np.where(seen, 0, self._far))
+        for column in np.flatnonzero(young | far).tolist():
+            place = self.count[column] if young[column] else self._far[column]
+            self._judged[(place - 1) % FIRST, column] = values[column]
+        return np.where(seen, 1.0 / np.clip(self.count, 1, self.memory), 0.0)
+
+    def _judge_anew(self) -> None:
+        young = self._scaled & (self.count > 0) & (self.count <= FIRST)
+        for column in np.flatnonzero(young).tolist():
+            self._judge(column, int(self.count[column]), LEAST)
+        for column in np.flatnonzero(self._far == FIRST).tolist():
+            self._judge(column, FIRST, float(self.scale[column]))
+            self.count[column], self._far[column] = FIRST + 1, 0
+        self._take_stock()
+
+    def _judge(self, column: int, count: int, least: float) -> None:
+        """Location and scale of the values that were kept, the scale no smaller than `least`."""
+        kept = self._judged[:count, column]
+        middle = float(np.median(kept))
+        spread = 1.4826 * float(np.median(np.abs(kept - middle))) or float(kept.std())
+        if count == 1:
+            spread = abs(middle) or 1.0
+        self.mean[column], self.scale[column] = middle, max(spread, least)
+
+    def _take_stock(self) -> None:
+        """Where no column is new or far off, a row takes the short way; once all memories are full, a shorter one."""
+        least = int(self.count[self._scaled].min(initial=self.memory))
+        self._grown = least > FIRST and not self._far.any()
+        self._rows_to_full = self.memory - least
+        self._full_rate = self._weight / self.memory
+
+    def tree(self) -> dict[str, Any]:
+        arrays = {
+            "mean": self.mean,
+            "scale": self.scale,
+            "count": self.count,
+            "far": self._far,
+            "judged": self._judged,
+        }
+        return {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
+
+    def load_tree(self, tree: Mapping[str, Any]) -> None:
+        self.mean, self.scale = tree["mean"].numpy(), tree["scale"].numpy()
+        self.count, self._far = tree["count"].numpy(), tree["far"].numpy()
+        self._judged = tree["judged"].numpy()
+        self._take_stock()

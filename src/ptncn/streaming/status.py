@@ -1,0 +1,91 @@
+"""The live line on a terminal: rate, error beside that of copying, the course of the surprise."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from typing import Protocol
+
+from ptncn.streaming.tally import Tally
+
+BARS = "▁▂▃▄▅▆▇█"
+WIDTH = 40
+PERIOD = 0.25
+
+
+class Status(Protocol):
+    def update(self, tally: Tally, score: float | None) -> None:
+        """Take note of an observation; draw if it is time."""
+
+    def close(self) -> None: ...
+
+
+class NoStatus:
+    """For pipes and logs: says nothing."""
+
+    def update(self, tally: Tally, score: float | None) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class LiveStatus:
+    """Draws on standard error, four times a second; each bar is the highest score between two drawings."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=False)
+        self._live.start()
+        self._highest: deque[float] = deque(maxlen=WIDTH)
+        self._peak = 0.0
+        self._drawn = time.monotonic()
+        self._drawn_at = 0
+
+    def update(self, tally: Tally, score: float | None) -> None:
+        if score is not None and score > self._peak:
+            self._peak = score
+        now = time.monotonic()
+        if now - self._drawn >= PERIOD:
+            self._highest.append(self._peak)
+            rate = (tally.observations - self._drawn_at) / (now - self._drawn)
+            self._draw(tally, rate)
+            self._peak, self._drawn, self._drawn_at = 0.0, now, tally.observations
+
+    def close(self) -> None:
+        self._live.stop()
+
+    def _draw(self, tally: Tally, rate: float) -> None:
+        from rich.text import Text
+
+        self._live.update(Text(describe(tally, rate, self._highest)), refresh=True)
+
+
+def describe(tally: Tally, rate: float, scores: deque[float]) -> str:
+    """
+    >>> describe(Tally(observations=1500, alarms=2, error=1.0, copy_error=16.0), 1200.0, deque([0.0, 0.5, 1.0]))
+    '1,500 observations  1,200/s  error 25 % of copy-last  2 alarms  surprise ▁▅█'
+    """
+    parts = [f"{tally.observations:,} observations", f"{rate:,.0f}/s"]
+    if tally.copy_error:
+        parts.append(f"error {100 * tally.against_copy:.0f} % of copy-last")
+    parts.append(f"{tally.alarms:,} alarms")
+    if tally.drifts:
+        parts.append(f"{tally.drifts:,} drifts")
+    if tally.bad_rows:
+        parts.append(f"{tally.bad_rows:,} bad rows")
+    return "  ".join([*parts, f"surprise {sparkline(scores)}"])
+
+
+def sparkline(scores: deque[float]) -> str:
+    return "".join(BARS[min(int(score * len(BARS)), len(BARS) - 1)] for score in scores)
+
+
+def choose_status(quiet: bool, writes_to_stdout: bool) -> Status:
+    """Live on a terminal, unless the lines themselves go to it."""
+    if quiet or not sys.stderr.isatty() or (writes_to_stdout and sys.stdout.isatty()):
+        return NoStatus()
+    return LiveStatus()

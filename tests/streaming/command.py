@@ -1,0 +1,13 @@
+"""The two commands as a program of their own, for tests that start processes: `python command.py stream …`."""
+
+import typer
+
+from ptncn.commands.forecast import forecast
+from ptncn.commands.stream import stream
+
+app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
+app.command()(stream)
+app.command()(forecast)
+
+if __name__ == "__main__":
+    app()
