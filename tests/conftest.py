@@ -1,8 +1,27 @@
 import pytest
 import torch
 
+from ptncn import kernels
+from ptncn.network import compiled
+
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread() -> None:
     """Test workers share the cores; more threads each would only get in each other's way."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def in_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small networks too take their steps in PyTorch."""
+    monkeypatch.setattr(compiled, "SMALL", 0)
+
+
+@pytest.fixture(params=["kernel", "pytorch"])
+def either_path(request: pytest.FixtureRequest) -> str:
+    """Once by the compiled kernel, once by its twin in PyTorch."""
+    if request.param == "pytorch":
+        request.getfixturevalue("in_pytorch")
+    elif kernels.load() is None:
+        pytest.skip("the compiled kernel was not built: no C compiler")
+    return request.param

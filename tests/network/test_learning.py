@@ -7,7 +7,6 @@ import torch
 
 from ptncn import PTNCN
 
-
 SETTINGS = {
     "sign": {},
     "tanh": {"error_rule": "transpose", "weight_std": 0.3, "error_weight_std": 0.3},

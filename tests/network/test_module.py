@@ -210,7 +210,7 @@ def test_precision_and_moments_follow_the_network():
     for x in frames(3, 2, 7, torch.float64):
         out = net.step(x, state)
     assert out.prediction.dtype == torch.float64
-    assert net.learning.optimizer.moment("W1", "mean").dtype == torch.float64
+    assert net.learning.optimizer.held("W1")[0].dtype == torch.float64
     wide = PTNCN(7, [5, 4], optimizer="adam", dtype="float64")
     torch.testing.assert_close(wide.synapses()["W1"].float(), PTNCN(7, [5, 4]).synapses()["W1"])
 

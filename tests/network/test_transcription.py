@@ -114,12 +114,14 @@ def agree(sizes, output, options, words, masks=None, steps=50, rows=3):
         assert fixed == bool(np.array_equal(weight, start[name])), name
 
 
+@pytest.mark.usefixtures("either_path")
 @pytest.mark.parametrize("depth", SIZES)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_fifty_learning_steps_agree(variant, depth):
     agree(SIZES[depth], "bernoulli", *VARIANTS[variant])
 
 
+@pytest.mark.usefixtures("either_path")
 @pytest.mark.parametrize("output", ["gaussian", "categorical"])
 @pytest.mark.parametrize("variant", ["paper", "authors", "transpose", "rmsprop"])
 def test_each_output_agrees(variant, output):
@@ -136,5 +138,8 @@ def test_ragged_batches_agree(variant):
     agree(SIZES[3], "bernoulli", *VARIANTS[variant], masks=masks)
 
 
-def test_one_row_alone_agrees():
-    agree(SIZES[3], "bernoulli", *VARIANTS["paper"], rows=1)
+@pytest.mark.usefixtures("either_path")
+@pytest.mark.parametrize("rows", [1, 8, 9])
+@pytest.mark.parametrize("variant", ["paper", "authors", "clip the mean", "adam"])
+def test_other_batch_sizes_agree(variant, rows):
+    agree(SIZES[3], "bernoulli", *VARIANTS[variant], rows=rows)

@@ -69,12 +69,11 @@ def test_the_postponed_check_of_the_norms_equals_one_at_every_step(monkeypatch):
     assert norm(postponed, dim=1).max() <= 6.0 + 1e-12
 
 
-def test_a_bound_on_weights_that_someone_else_changed_is_forgotten():
+def test_a_bound_that_was_forgotten_makes_the_next_step_look():
     ball = MaxNorm(1.0)
     weight = torch.full((2, 2), 0.1)
     ball.project(Synapses(weight), growth=0.0)
-    ball.version = weight._version
     weight.fill_(100.0)
-    ball.forget_if_changed(weight._version)
+    ball.forget()
     ball.project(Synapses(weight), growth=0.0)
     torch.testing.assert_close(weight.norm(dim=1), torch.ones(2))

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from ptncn import kernels
 from ptncn.network import Config
 from ptncn.updates import OPTIMIZERS, Schedule, Synapses
 
@@ -21,12 +22,21 @@ SETTINGS = {
 }
 
 
+@pytest.fixture(params=["kernel", "pytorch"])
+def with_and_without_kernel(request, monkeypatch):
+    if request.param == "pytorch":
+        monkeypatch.setattr(kernels, "load", lambda: None)
+    elif kernels.load() is None:
+        pytest.skip("the compiled kernel was not built: no C compiler")
+
+
 def factors(steps: int, batch: int = 3):
     chance = torch.Generator().manual_seed(1)
     for _ in range(steps):
         yield tuple(torch.randn(batch, n, generator=chance, dtype=torch.float64) for n in (5, 4))
 
 
+@pytest.mark.usefixtures("with_and_without_kernel")
 @pytest.mark.parametrize("name", ORACLES)
 def test_two_hundred_steps_agree_with_torch(name):
     weight = torch.randn(5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -57,6 +67,7 @@ def test_no_row_ever_grows_by_more_than_was_promised(name):
         assert (weight.norm(dim=1) - before).max() <= promised * (1 + 1e-9)
 
 
+@pytest.mark.usefixtures("with_and_without_kernel")
 @pytest.mark.parametrize("name", ["momentum", "nesterov", "rmsprop", "adam"])
 def test_moments_of_gradients_that_vanished_do_not_become_denormal(name):
     weight = torch.ones(5, 4)
@@ -66,8 +77,7 @@ def test_moments_of_gradients_that_vanished_do_not_become_denormal(name):
         post = torch.ones(2, 4) if t == 0 else torch.zeros(2, 4)
         ours.step("W1", Synapses(weight), torch.ones(2, 5), post, lr=0.01, decay=0.0)
         ours.updates += 1
-        for moment in ours.moments:
-            value = ours.moment("W1", moment)
+        for value in ours.held("W1"):
             assert not ((value != 0) & (value.abs() < tiny)).any()
     settled = weight.clone()
     ours.step("W1", Synapses(weight), torch.ones(2, 5), torch.zeros(2, 4), lr=0.01, decay=0.0)
@@ -88,3 +98,24 @@ def test_schedules_go_from_one_to_their_end(kind, halfway):
 def test_impossible_schedules_are_refused(kind, steps, final):
     with pytest.raises(ValueError, match=r"schedule"):
         Schedule(kind, steps, final)
+
+
+@pytest.mark.skipif(kernels.load() is None, reason="the compiled kernel was not built: no C compiler")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", ["momentum", "nesterov", "rmsprop", "adam"])
+def test_large_matrices_shared_by_threads_agree_with_pytorch(name, dtype, monkeypatch):
+    """More columns than a block holds, rows that do not divide by four or by the threads."""
+    chance = torch.Generator().manual_seed(0)
+    start = torch.randn(131, 1031, generator=chance, dtype=dtype)
+    pairs = [[torch.randn(20, n, generator=chance, dtype=dtype) for n in start.shape] for _ in range(5)]
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    results = []
+    for library in (kernels.load(), None):
+        monkeypatch.setattr(kernels, "load", lambda library=library: library)
+        weight = start.clone()
+        ours = OPTIMIZERS[name]({"W1": weight}, Config(optimizer=name))
+        for pre, post in pairs:
+            ours.step("W1", Synapses(weight), pre, post, lr=0.01, decay=0.001)
+            ours.updates += 1
+        results.append(weight)
+    torch.testing.assert_close(*results, rtol=0, atol=1e-10 if dtype == torch.float64 else 2e-5)

@@ -9,7 +9,7 @@ from ptncn.updates import Synapses, synapses
 
 
 @pytest.fixture
-def everything_is_large(monkeypatch):
+def everything_is_large(monkeypatch, in_pytorch):
     monkeypatch.setattr(synapses, "LARGE", 0)
 
 
@@ -60,6 +60,7 @@ def run(options, steps=300, rows=1, look=None):
     return torch.stack(predictions), {name: value.clone() for name, value in net.synapses().items()}
 
 
+@pytest.mark.usefixtures("in_pytorch")
 @pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize("name", OPTIONS)
 def test_three_hundred_postponed_steps_equal_the_plain_ones(name, rows, monkeypatch):

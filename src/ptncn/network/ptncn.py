@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ptncn.learner import check_batch_size, check_mask, check_observation
 from ptncn.network import equations
 from ptncn.network.activations import Activation, get_activation
+from ptncn.network.compiled import CompiledStep, compiled_step
 from ptncn.network.config import make_config
 from ptncn.network.layers import Layer, initial_weights, paper_views, view_layers
 from ptncn.network.state import PTNCNState, PTNCNStep
@@ -66,6 +67,7 @@ class PTNCN(nn.Module):
         for name, weight in initial_weights(self.sizes, self.config, seed).items():
             self.register_parameter(name, weight)
         self._views: list[Layer] | None = None
+        self._kernels: dict[int, CompiledStep | None] = {}
         self.learning = LocalLearning(self._synapses(), self.config)
         self.to(device=device, dtype=_check_dtype(dtype))
 
@@ -95,23 +97,28 @@ class PTNCN(nn.Module):
         self._check_state(state)
         mask = check_mask(mask, state.batch_size, state.corrected.device)
         x = check_observation(x, state.batch_size, self.input_size, state.corrected, mask)
-        observed = None if mask is None else mask[:, None].to(x.dtype)
         anything, rows = state.scored(mask)
         if self.config.first_frame:
             anything, rows = mask is None or bool(mask.any()), mask
-
-        guess = equations.predict(state.corrected, self.layers, self.output)
-        e, y = equations.correct(x, guess, self.layers, self.output, self.config, observed)
-        if learn and anything:
-            self._learn(x, guess, e, y, state, rows)
-        state.remember(x, guess.z, y, mask)
+        kernel = self._kernel(state.batch_size) if mask is None and rows is None else None
+        if kernel is not None:
+            buffers = (state.corrected, state.uncorrected, state.displacement)
+            prediction, logits, e, z, y = kernel(x, *buffers, learn=learn and anything)
+        else:
+            guess = equations.predict(state.corrected, self.layers, self.output)
+            observed = None if mask is None else mask[:, None].to(x.dtype)
+            e, y = equations.correct(x, guess, self.layers, self.output, self.config, observed)
+            if learn and anything:
+                self._learn(x, guess, e, y, state, rows)
+            state.remember(x, guess.z, y, mask)
+            prediction, logits, z = guess.z_o[0], guess.logits, guess.z
         state.advance(mask)
         return PTNCNStep(
-            prediction=guess.z_o[0],
-            logits=guess.logits,
+            prediction=prediction,
+            logits=logits,
             errors=tuple(e),
             scored=torch.full((state.batch_size,), anything, device=x.device) if rows is None else rows,
-            states=tuple(guess.z),
+            states=tuple(z),
             corrected=tuple(y),
             observation=x,
             config=self.config,
@@ -126,6 +133,8 @@ class PTNCN(nn.Module):
     def predict(self, state: PTNCNState) -> Tensor:
         """(B, n₀) what comes next. Nothing changes, the source of chance included."""
         self._check_state(state)
+        if (kernel := self._kernel(state.batch_size)) is not None:
+            return kernel.predict(state.corrected)
         with self._chance_kept():
             return equations.predict(state.corrected, self.layers, self.output).z_o[0]
 
@@ -246,6 +255,12 @@ class PTNCN(nn.Module):
         updates = equations.learn(x, guess, e, y, before, state.displacement, self.layers, self.config, weight)
         self.learning.apply_updates(self._synapses(), updates, state.batch_size)
 
+    def _kernel(self, rows: int) -> CompiledStep | None:
+        """The compiled step for a batch of `rows`, if there is one."""
+        if rows not in self._kernels:
+            self._kernels[rows] = compiled_step(self.layers, self.learning, self.output, self.config, rows)
+        return self._kernels[rows]
+
     def _synapses(self) -> dict[str, Synapses]:
         """R1, W1, E1, b1, c1, R2, …"""
         return {name: part for layer in self.layers for name, part in layer.synapses().items()}
@@ -302,6 +317,11 @@ class PTNCN(nn.Module):
         for part in self._synapses().values():
             part.write()
 
+    def _forget_views(self) -> None:
+        self._settle()
+        self._views = None
+        self._kernels = {}
+
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, nn.Parameter]]:
         self._settle()
         return super().named_parameters(*args, **kwargs)
@@ -311,19 +331,17 @@ class PTNCN(nn.Module):
         return super().state_dict(*args, **kwargs)
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        self._settle()
-        self._views = None
+        self._forget_views()
         return super().load_state_dict(*args, **kwargs)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
-        self._settle()
-        self._views = None
+        self._forget_views()
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        self._settle()
-        return {**self.__dict__, "_views": None}
+        self._forget_views()
+        return self.__dict__.copy()
 
 
 def _check_sizes(input_size: int, hidden_sizes: Sequence[int]) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from ptncn.kernels import Rule
 from ptncn.updates.factors import Factors
 from ptncn.updates.maxnorm import MaxNorm
 from ptncn.updates.optimizers import OPTIMIZERS
@@ -28,6 +29,7 @@ class LocalLearning(nn.Module):
         super().__init__()
         learnt = {name: w.weight for name, w in weights.items() if config.error_rule != "fixed" or name[0] != "E"}
         self.config = config
+        self._bounds_hold = True
         self.optimizer = OPTIMIZERS[config.optimizer](learnt, config)
         self.balls = {
             name: MaxNorm(config.max_norm) for name in learnt if config.max_norm is not None and name[0].isupper()
@@ -41,16 +43,31 @@ class LocalLearning(nn.Module):
 
     def apply_updates(self, weights: Mapping[str, Synapses], updates: Mapping[str, Factors], batch_size: int) -> None:
         """Descend each update. `batch_size` is B; updates with a Hebbian part have 2 B rows."""
+        if not self._bounds_hold:
+            for ball in self.balls.values():
+                ball.forget()
+            self._bounds_hold = True
         share = 1.0 / batch_size if self.config.reduction == "sum_then_mean" else 1.0
         for name, factors in updates.items():
             self._descend(name, weights[name], factors, share)
         self.optimizer.updates += 1
 
+    def rules(self) -> tuple[Rule, Rule, Rule]:
+        """What the compiled step needs to know of matrices, of E, and of biases, at the update that comes next."""
+        lr, lr_error, decay = self.step_size("W"), self.step_size("E"), self.config.weight_decay
+        rule = self.optimizer.rule
+        return rule(lr, lr * decay), rule(lr_error, lr_error * decay), rule(lr, 0.0)
+
+    def note_update(self) -> None:
+        """Someone else, who keeps to the same rules, makes this update."""
+        self.optimizer.updates += 1
+        self._bounds_hold = False
+
     def _descend(self, name: str, synapses: Synapses, factors: Factors, share: float) -> None:
         config, lr = self.config, self.step_size(name)
         ball = self.balls.get(name)
-        if ball is not None:
-            ball.forget_if_changed(synapses.weight._version)
+        if ball is not None and synapses.weight._version != ball.version:
+            ball.forget()
         pre = factors.scaled(rescaling(factors, config.rescale, config.radius))
         pre = pre if share == 1.0 else pre * share
         decay = lr * config.weight_decay if name[0].isupper() else 0.0
@@ -61,8 +78,7 @@ class LocalLearning(nn.Module):
             ball.version = synapses.weight._version
 
     def snapshot(self) -> dict[str, Any]:
-        moments = {name: value for name, value in self.optimizer.named_buffers() if name not in ("gradient", "scratch")}
-        return {"updates": self.optimizer.updates, "moments": moments}
+        return {"updates": self.optimizer.updates, "moments": dict(self.optimizer.named_buffers())}
 
     def restore(self, tree: Mapping[str, Any]) -> None:
         self.optimizer.updates = tree["updates"]

@@ -73,6 +73,7 @@ def _norm(pre: Activity, post: Activity) -> Tensor:
     """
     batch, n_pre, n_post = *pre.value.shape, post.value.shape[1]
     if batch > 1 and n_pre * n_post <= 4 * batch * (n_pre + n_post):
-        return torch.linalg.vector_norm(pre.value.T @ post.value)
-    squared: Tensor = (pre.gram * post.gram).sum()
-    return squared.clamp_min(0.0).sqrt()
+        squared: Tensor = (pre.value.T @ post.value).square().sum()
+    else:
+        squared = (pre.gram * post.gram).sum().clamp_min(0.0)
+    return squared.sqrt()

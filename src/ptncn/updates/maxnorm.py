@@ -37,7 +37,6 @@ class MaxNorm:
             weight.mul_(self.radius / norms.clamp_min(self.radius))
             self.bound = self.radius
 
-    def forget_if_changed(self, version: int) -> None:
-        """Someone else wrote into the weights, as their version tells: the bound means nothing any more."""
-        if version != self.version:
-            self.bound = math.inf
+    def forget(self) -> None:
+        """Someone else wrote into the weights: the bound means nothing any more."""
+        self.bound = math.inf

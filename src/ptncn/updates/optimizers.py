@@ -1,8 +1,8 @@
 """What turns an update into a step of the weights.
 
-`sgd` and `momentum` work on the factors; `rmsprop` and `adam` need the dense gradient, made in a buffer that all
-weights share. The definitions are those of `torch.optim`. Each tells by how much a step can lengthen a row of
-the weights, which `MaxNorm` needs.
+Plain descent works on the factors. The others keep moments of the size of the weights, and pass over both once, in
+compiled code where there is some. The definitions are those of `torch.optim`. Each tells by how much a step can
+lengthen a row of the weights, which `MaxNorm` needs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from ptncn import kernels
 from ptncn.updates.synapses import Synapses
 
 if TYPE_CHECKING:
@@ -36,12 +37,39 @@ class Optimizer(nn.Module):
             for moment in self.moments:
                 self.register_buffer(f"{name}_{moment}", torch.zeros_like(weight), persistent=False)
 
-    def moment(self, name: str, moment: str) -> Tensor:
-        return self.get_buffer(f"{name}_{moment}")
+    def held(self, name: str) -> list[Tensor]:
+        """The moments of the weights of that name; none where these do not learn."""
+        buffers = dict(self.named_buffers())
+        return [buffers[f"{name}_{moment}"] for moment in self.moments if f"{name}_{moment}" in buffers]
 
     def step(self, name: str, synapses: Synapses, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
         """Move the weights (from, to) against preᵀ post; before that, shrink them by `decay`."""
+        weight, moments = synapses.weight, self.held(name)
+        if weight.device.type == "cpu" and kernels.load() is not None:
+            first, second = self.places(*moments)
+            kernels.update(self.rule(lr, decay), weight, first, second, pre, post)
+            return
+        if decay:
+            weight.mul_(1 - decay)
+        self.move(weight, moments, pre, post, lr)
+
+    def move(self, weight: Tensor, moments: list[Tensor], pre: Tensor, post: Tensor, lr: float) -> None:
+        """The step in PyTorch, for where there is no compiled one."""
         raise NotImplementedError
+
+    def places(self, *moments: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """The running mean and the running mean of squares, where there is one."""
+        raise NotImplementedError
+
+    def rule(self, lr: float, decay: float) -> kernels.Rule:
+        """What the compiled step needs to know."""
+        return kernels.Rule(
+            optimizer=kernels.OPTIMIZERS.index(self.config.optimizer),
+            keep=1 - decay,
+            rate=lr,
+            momentum=self.config.momentum,
+            eps=self.config.eps,
+        )
 
     def growth(self, longest: float | None, lr: float, width: int) -> float:
         """How much a step can lengthen a row of `width`, updates being at most `longest`."""
@@ -57,19 +85,21 @@ class SGD(Optimizer):
 
 
 class Momentum(Optimizer):
+    """velocity = momentum · velocity + gradient; Nesterov's way looks one step ahead."""
+
     moments = ("velocity",)
 
-    def step(self, name: str, synapses: Synapses, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
-        weight = synapses.weight
-        velocity = self.moment(name, "velocity")
+    def move(self, weight: Tensor, moments: list[Tensor], pre: Tensor, post: Tensor, lr: float) -> None:
+        (velocity,) = moments
         velocity.addmm_(*with_floor(pre, post), beta=self.config.momentum)
         if self.config.optimizer == "nesterov":
-            weight.addmm_(pre.T, post, beta=1 - decay, alpha=-lr)
+            weight.addmm_(pre.T, post, alpha=-lr)
             weight.add_(velocity, alpha=-lr * self.config.momentum)
         else:
-            if decay:
-                weight.mul_(1 - decay)
             weight.add_(velocity, alpha=-lr)
+
+    def places(self, *moments: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        return moments[0], None
 
     def growth(self, longest: float | None, lr: float, width: int) -> float:
         if longest is None or self.config.momentum == 1:
@@ -77,85 +107,65 @@ class Momentum(Optimizer):
         return lr * longest / (1 - self.config.momentum)  # no velocity is longer than the geometric sum
 
 
-class Adaptive(Optimizer):
-    """RMSprop and Adam: the step is divided by the root of a running mean of squared gradients."""
+class RMSprop(Optimizer):
+    """gradient / √(running mean of squared gradients)"""
 
-    def __init__(self, weights: Mapping[str, Tensor], config: Config) -> None:
-        super().__init__(weights, config)
-        largest = max((weight.numel() for weight in weights.values()), default=0)
-        some = next(iter(weights.values()))
-        self.register_buffer("gradient", some.new_empty(largest), persistent=False)
-        self.register_buffer("scratch", some.new_empty(largest), persistent=False)
-
-    def dense(self, weight: Tensor, pre: Tensor, post: Tensor) -> tuple[Tensor, Tensor]:
-        """The gradient, and a buffer of its shape."""
-        gradient = self.get_buffer("gradient")[: weight.numel()].view(weight.shape)
-        return torch.mm(*with_floor(pre, post), out=gradient), self.get_buffer("scratch")[: weight.numel()].view(
-            weight.shape
-        )
-
-    def descend(
-        self,
-        weight: Tensor,
-        direction: Tensor,
-        square: Tensor,
-        scratch: Tensor,
-        lr: float,
-        decay: float,
-        root: float,
-    ) -> None:
-        """weight −= lr · direction / (√square / root + eps)"""
-        torch.sqrt(square, out=scratch)
-        if root != 1:
-            scratch.div_(root)
-        scratch.add_(self.config.eps)
-        if decay:
-            weight.mul_(1 - decay)
-        weight.addcdiv_(direction, scratch, value=-lr)
-
-    @staticmethod
-    def track(square: Tensor, gradient: Tensor, scratch: Tensor, decay: float) -> None:
-        """square = decay · square + (1 − decay) · gradient²"""
-        torch.addcmul(square.new_tensor(FLOOR), gradient, gradient, out=scratch)
-        square.lerp_(scratch, 1 - decay)
-
-
-class RMSprop(Adaptive):
     moments = ("square",)
 
-    def step(self, name: str, synapses: Synapses, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
-        weight = synapses.weight
-        square = self.moment(name, "square")
-        gradient, scratch = self.dense(weight, pre, post)
-        self.track(square, gradient, scratch, self.config.alpha)
-        self.descend(weight, gradient, square, scratch, lr, decay, root=1)
+    def move(self, weight: Tensor, moments: list[Tensor], pre: Tensor, post: Tensor, lr: float) -> None:
+        (square,) = moments
+        gradient = torch.mm(*with_floor(pre, post))
+        square.lerp_(gradient.square().add_(FLOOR), 1 - self.config.alpha)
+        weight.addcdiv_(gradient, square.sqrt().add_(self.config.eps), value=-lr)
+
+    def places(self, *moments: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        return None, moments[0]
+
+    def rule(self, lr: float, decay: float) -> kernels.Rule:
+        rule = super().rule(lr, decay)
+        rule.beta2 = self.config.alpha
+        return rule
 
     def growth(self, longest: float | None, lr: float, width: int) -> float:
         return lr * math.sqrt(width / (1 - self.config.alpha)) if self.config.alpha < 1 else math.inf
 
 
-class Adam(Adaptive):
+class Adam(Optimizer):
+    """Running mean of gradients / √(running mean of their squares), both corrected for their start at 0."""
+
     moments = ("mean", "square")
 
-    def step(self, name: str, synapses: Synapses, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
-        weight = synapses.weight
-        beta1, beta2 = self.config.beta1, self.config.beta2
-        mean, square = self.moment(name, "mean"), self.moment(name, "square")
-        gradient, scratch = self.dense(weight, pre, post)
-        mean.lerp_(gradient, 1 - beta1)
-        self.track(square, gradient, scratch, beta2)
+    def corrections(self) -> tuple[float, float]:
+        """Factors on the mean and on the root of the squares, at the update that comes next."""
         count = self.updates + 1
-        root = math.sqrt(1 - beta2**count)
-        self.descend(weight, mean, square, scratch, lr / (1 - beta1**count), decay, root)
+        return 1 / (1 - self.config.beta1**count), 1 / math.sqrt(1 - self.config.beta2**count)
+
+    def move(self, weight: Tensor, moments: list[Tensor], pre: Tensor, post: Tensor, lr: float) -> None:
+        mean, square = moments
+        for_mean, for_root = self.corrections()
+        gradient = torch.mm(*with_floor(pre, post))
+        mean.lerp_(gradient, 1 - self.config.beta1)
+        square.lerp_(gradient.square().add_(FLOOR), 1 - self.config.beta2)
+        weight.addcdiv_(mean, square.sqrt().mul_(for_root).add_(self.config.eps), value=-lr * for_mean)
+
+    def places(self, *moments: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        return moments[0], moments[1]
+
+    def rule(self, lr: float, decay: float) -> kernels.Rule:
+        rule = super().rule(lr, decay)
+        for_mean, rule.root = self.corrections()
+        rule.rate = lr * for_mean
+        rule.beta1, rule.beta2 = self.config.beta1, self.config.beta2
+        return rule
 
     def growth(self, longest: float | None, lr: float, width: int) -> float:
         """By Cauchy and Schwarz on the two running means: |mean| ≤ √square · √Σ (1−β₁)² β₁²ⁱ / ((1−β₂) β₂ⁱ)."""
-        beta1, beta2, count = self.config.beta1, self.config.beta2, self.updates + 1
+        beta1, beta2 = self.config.beta1, self.config.beta2
         ratio = beta1 * beta1 / beta2 if beta2 else math.inf
         if ratio >= 1 or beta2 == 1:
             return math.inf
-        raw = (1 - beta1) / math.sqrt((1 - beta2) * (1 - ratio))
-        return lr * math.sqrt(width * (1 - beta2**count)) * raw / (1 - beta1**count)
+        for_mean, for_root = self.corrections()
+        return lr * math.sqrt(width) * for_mean / for_root * (1 - beta1) / math.sqrt((1 - beta2) * (1 - ratio))
 
 
 def with_floor(pre: Tensor, post: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,156 @@
+"""A step of a small network by the compiled kernel: the same numbers as `equations`, without the interpreter.
+
+With a few dozen units the time of a step in PyTorch is that of its hundred calls. The kernel makes one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ptncn import kernels
+from ptncn.kernels import Matrix, Rule, pointer, real, whole
+from ptncn.network.activations import ACTIVATIONS, Activation
+from ptncn.network.config import Config
+from ptncn.network.layers import Layer
+from ptncn.outputs import Output
+from ptncn.updates import LocalLearning, Synapses
+
+SMALL = 1 << 18
+"""Weights up to which a network stays in the processor's caches, and one thread is enough."""
+FEW_ROWS = 8
+"""Rows up to which the kernel's plain loops are as good as a matrix product."""
+
+_ACTIVATIONS = ("identity", "tanh", "sigmoid", "relu", "relu6", "leaky_relu", "gelu", "sign", "step")
+_OUTPUT_CODES = {"gaussian": 0, "bernoulli": 2, "categorical": 9}
+
+
+class _Network(ctypes.Structure):
+    _fields_ = [
+        *((name, whole) for name in ("layers", "rows", "corrections")),
+        *((name, pointer) for name in ("sizes", "phi", "phi_o", "R", "W", "E", "b", "c")),
+        *((name, whole) for name in ("presynaptic_z", "teach_with_displacement", "error_rule", "rescale")),
+        *((name, real) for name in ("beta", "gamma", "lam", "temporal_sign", "row_weight", "radius", "share")),
+        ("max_norm", real),
+        ("scratch", pointer),
+    ]
+
+
+class _Step(ctypes.Structure):
+    _fields_ = [
+        *((name, pointer) for name in ("x", "corrected", "uncorrected", "displacement")),
+        *((name, pointer) for name in ("logits", "prediction", "e", "z", "y")),
+        ("learn", whole),
+        *((name, Rule) for name in ("rule", "rule_error", "rule_bias")),
+    ]
+
+
+class CompiledStep:
+    """The kernel bound to the weights and moments of one network and to a number of rows."""
+
+    def __init__(self, layers: list[Layer], learning: LocalLearning, output: Output, config: Config, rows: int) -> None:
+        library = kernels.load()
+        weight = layers[0].W.weight
+        assert library is not None
+        self._function: Callable[..., None] = getattr(library, f"step_{str(weight.dtype).removeprefix('torch.')}")
+        self.sizes = [layers[0].W.weight.shape[1], *(layer.W.weight.shape[0] for layer in layers)]
+        self.rows = rows
+        self.learning = learning
+        parts = (self.sizes[0], self.sizes[0], *self.sizes[:-1], *self.sizes[1:] * 2)
+        self._told = [rows * size for size in (*parts, sum(parts))]
+        total, widest = sum(self.sizes), max(self.sizes)
+        self._scratch = weight.new_empty(rows * (2 * total + widest))
+        self._kept: list[Any] = []  # what the structures point to
+        self._step = _Step()
+        scope = config.beta if config.beta_scope == "all" else 1.0
+        self._network = _Network(
+            layers=len(layers),
+            rows=rows,
+            corrections=config.corrections,
+            sizes=self._wholes(self.sizes),
+            phi=self._wholes([_code(layer.phi) for layer in layers]),
+            phi_o=self._wholes([_OUTPUT_CODES[output.name], *(_code(layer.phi_o) for layer in layers[1:])]),
+            **{name: self._matrices(name, layers) for name in "RWEbc"},
+            presynaptic_z=config.presynaptic == "z",
+            teach_with_displacement=config.prediction_error == "e_z",
+            error_rule={"fixed": 0, "temporal": 1, "transpose": 2}[config.error_rule],
+            rescale={"none": 0, "unit": 1, "clip": 2}[config.rescale],
+            beta=config.beta,
+            gamma=scope * config.gamma,
+            lam=scope * config.lam * (1 if config.sparsity_sign == "derived" else -1),
+            temporal_sign=config.temporal_sign,
+            row_weight=1.0 / rows if config.reduction == "mean" else 1.0,
+            radius=config.radius,
+            share=1.0 / rows if config.reduction == "sum_then_mean" else 1.0,
+            max_norm=config.max_norm or 0.0,
+            scratch=self._scratch.data_ptr(),
+        )
+        self._arguments = ctypes.byref(self._network), ctypes.byref(self._step)
+
+    def __call__(
+        self, x: Tensor, corrected: Tensor, uncorrected: Tensor | None, displacement: Tensor | None, *, learn: bool
+    ) -> tuple[Tensor, Tensor, list[Tensor], list[Tensor], list[Tensor]]:
+        """Prediction, logits, e⁰ … e^{L−1}, z¹ … zᴸ and y¹ … yᴸ, each (B, n). State and weights move on."""
+        x = x.contiguous()
+        flat = torch.empty(self._told[-1], dtype=x.dtype).split_with_sizes(self._told[:-1])
+        step, depth = self._step, len(self.sizes) - 1
+        step.x, step.corrected = x.data_ptr(), corrected.data_ptr()
+        step.uncorrected = None if uncorrected is None else uncorrected.data_ptr()
+        step.displacement = None if displacement is None else displacement.data_ptr()
+        step.prediction, step.logits, step.e = flat[0].data_ptr(), flat[1].data_ptr(), flat[2].data_ptr()
+        step.z, step.y = flat[2 + depth].data_ptr(), flat[2 + 2 * depth].data_ptr()
+        step.learn = learn
+        if learn:
+            step.rule, step.rule_error, step.rule_bias = self.learning.rules()
+            self.learning.note_update()
+        self._function(*self._arguments)
+        prediction, logits, *told = [part.view(self.rows, -1) for part in flat]
+        return prediction, logits, told[:depth], told[depth : 2 * depth], told[2 * depth :]
+
+    def predict(self, corrected: Tensor) -> Tensor:
+        """(B, n₀) what comes next; nothing moves."""
+        nothing = corrected.new_zeros(self.rows, self.sizes[0])
+        return self(nothing, corrected.clone(), None, None, learn=False)[0]
+
+    def _wholes(self, values: list[int]) -> int:
+        return self._address((whole * len(values))(*values))
+
+    def _matrices(self, name: str, layers: list[Layer]) -> int:
+        array = (Matrix * len(layers))()
+        optimizer = self.learning.optimizer
+        for layer, matrix in zip(layers, array, strict=True):
+            part: Synapses | None = layer.synapses().get(f"{name}{layer.number}")
+            if part is not None:
+                matrix.weight = part.weight.data_ptr()
+                if moments := optimizer.held(f"{name}{layer.number}"):
+                    first, second = optimizer.places(*moments)
+                    matrix.first = None if first is None else first.data_ptr()
+                    matrix.second = None if second is None else second.data_ptr()
+        return self._address(array)
+
+    def _address(self, array: Any) -> int:
+        self._kept.append(array)
+        return ctypes.addressof(array)
+
+
+def _code(phi: Activation) -> int:
+    """The kernel's number for an activation; −1 for one that it does not have."""
+    names = (code for code, name in enumerate(_ACTIVATIONS) if ACTIVATIONS[name] is phi)
+    return next(names, -1)
+
+
+def compiled_step(
+    layers: list[Layer], learning: LocalLearning, output: Output, config: Config, rows: int
+) -> CompiledStep | None:
+    """The kernel for this network and batch, or None where the rules, the size or the machine ask for PyTorch."""
+    weights = [part.weight for layer in layers for part in layer.synapses().values()]
+    codes = [_code(phi) for phi in (*(layer.phi for layer in layers), *(layer.phi_o for layer in layers[1:]))]
+    if rows > FEW_ROWS or sum(weight.numel() for weight in weights) > SMALL or config.xi or -1 in codes:
+        return None
+    if weights[0].device.type != "cpu" or kernels.load() is None:
+        return None
+    return CompiledStep(layers, learning, output, config, rows)

@@ -1,0 +1,88 @@
+"""The compiled kernel gives the numbers of its twin in PyTorch, and steps aside where it has no rule."""
+
+import pytest
+import torch
+
+from ptncn import PTNCN, kernels
+from ptncn.network import compiled
+
+pytestmark = pytest.mark.skipif(kernels.load() is None, reason="the compiled kernel was not built: no C compiler")
+
+RULES = {
+    "sgd": {"error_rule": "transpose"},
+    "clip": {"rescale": "clip", "reduction": "mean", "error_rule": "transpose"},
+    "not rescaled": {"rescale": "none", "lr": 0.01, "error_rule": "transpose"},
+    "temporal": {"lr": 0.002},
+    "momentum": {"optimizer": "momentum", "lr": 0.003, "error_rule": "fixed"},
+    "authors": {"preset": "authors"},
+    "rmsprop": {"optimizer": "rmsprop", "lr": 0.001, "rescale": "none", "error_rule": "transpose"},
+    "adam": {"optimizer": "adam", "lr": 0.001, "rescale": "none", "error_rule": "transpose"},
+    "tight ball": {"max_norm": 0.2, "lr": 0.005, "error_rule": "transpose"},
+    "decay": {"weight_decay": 0.05, "error_rule": "transpose"},
+    "corrections": {"corrections": 3, "lr": 0.005, "error_rule": "transpose"},
+}
+ACTIVATIONS = ["identity", "tanh", "sigmoid", "relu", "relu6", "leaky_relu", "gelu", "sign", "step"]
+
+
+def run(options, rows, steps, masks=()):
+    net = PTNCN(7, [9, 6, 5], dtype="float64", seed=2, **options)
+    state = net.begin(rows)
+    chance = torch.Generator().manual_seed(3)
+    told = []
+    for t in range(steps):
+        x = torch.rand(rows, 7, generator=chance, dtype=torch.float64)
+        mask = torch.arange(rows) != 0 if t in masks else None
+        out = net.step(x, state, mask=mask)
+        told.append(torch.cat([out.prediction, out.logits, *out.errors, *out.states, *out.corrected], dim=1))
+    return net, state, torch.stack(told)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("rule", RULES)
+def test_three_hundred_steps_tell_the_same(rule, rows, monkeypatch):
+    fast, fast_state, told = run(RULES[rule], rows, 300)
+    assert fast._kernel(rows) is not None
+    monkeypatch.setattr(compiled, "SMALL", 0)
+    plain, plain_state, expected = run(RULES[rule], rows, 300)
+    assert plain._kernel(rows) is None
+    torch.testing.assert_close(told, expected, rtol=0, atol=1e-10)
+    torch.testing.assert_close(fast_state.corrected, plain_state.corrected, rtol=0, atol=1e-10)
+    for name, weight in plain.synapses().items():
+        torch.testing.assert_close(fast.synapses()[name], weight, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_each_activation_is_the_same(activation, monkeypatch):
+    options = {"activation": activation, "hidden_prediction": "tanh", "lr": 0.001, "error_rule": "transpose"}
+    fast, _, told = run(options, 2, 40)
+    assert fast._kernel(2) is not None
+    monkeypatch.setattr(compiled, "SMALL", 0)
+    torch.testing.assert_close(told, run(options, 2, 40)[2], rtol=0, atol=1e-10)
+
+
+def test_masks_in_between_are_stepped_in_pytorch_within_the_same_ball():
+    net, _, _ = run({"max_norm": 0.2}, 3, 60, masks=(20, 40))
+    for name, weight in net.synapses().items():
+        if weight.dim() == 2:
+            assert weight.norm(dim=0).max() <= 0.2 + 1e-12, name
+
+
+@pytest.mark.parametrize(
+    "options", [{"xi": 0.1}, {"activation": "kwta"}, {"activation": "bernoulli"}, {"activation": torch.sin}]
+)
+def test_rules_that_the_kernel_does_not_have_are_left_to_pytorch(options):
+    assert PTNCN(7, [5], **options)._kernel(1) is None
+
+
+def test_large_networks_and_batches_are_left_to_pytorch():
+    assert PTNCN(600, [300, 300])._kernel(1) is None
+    assert PTNCN(7, [5])._kernel(9) is None
+
+
+def test_the_kernel_can_be_switched_off(monkeypatch):
+    monkeypatch.setenv("PTNCN_KERNEL", "0")
+    kernels.load.cache_clear()
+    try:
+        assert PTNCN(7, [5])._kernel(1) is None
+    finally:
+        kernels.load.cache_clear()
