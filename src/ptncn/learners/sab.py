@@ -90,7 +90,7 @@ class SAB(UnrollingLearner):
     is every `memory` · `k_attn` steps. Microstates from before are attended as values.
 
     The authors store h. Being ĥ plus a mean of earlier microstates, it grows without bound on a stream, so ĥ is
-    stored by default; on short sequences that was also no worse.
+    stored by default; on short sequences that was better too.
     """
 
     rule = "sab"
