@@ -7,7 +7,7 @@ from torch import Tensor
 
 POSTPONED_ROWS = 32
 """How many outer products are held before they are written as one product of that rank."""
-LARGE = 1 << 20
+LARGE = 1 << 19
 """Weights of a matrix that does not fit the caches next to the processor, from which on postponing pays."""
 
 
