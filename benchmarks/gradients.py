@@ -170,8 +170,8 @@ def record() -> dict[str, Any]:
     return {
         "exactness": [exactness(*cell) for cell in CELLS],
         "noise_by_cell": [noise(*cell, rule, 8, 20, 50_000) for cell in CELLS for rule in rules],
-        "noise_by_size": [noise("rnn", 1, rule, H, 20, 2000) for H in (4, 8, 16, 32, 64) for rule in rules],
-        "noise_by_length": [noise("lstm", 1, rule, 8, T, 2000) for T in (5, 20, 80, 320) for rule in rules],
+        "noise_by_size": [noise("rnn", 1, rule, H, 20, 4000) for H in (4, 8, 16, 32, 64) for rule in rules],
+        "noise_by_length": [noise("lstm", 1, rule, 8, T, 10_000) for T in (5, 20, 80, 320) for rule in rules],
         "while_learning": [
             while_learning("lstm-rtrl"),
             while_learning("lstm-kf-rtrl"),
