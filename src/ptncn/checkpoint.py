@@ -10,7 +10,6 @@ import dataclasses
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
+from ptncn.files import write_atomically
 from ptncn.learner import Learner, State
 
 FORMAT = "ptncn-checkpoint"
@@ -78,20 +78,6 @@ def load(path: str | os.PathLike[str], **options: Any) -> Checkpoint:
         return Checkpoint(learner, state, _unflatten(body["extra"], tensors))
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
         raise CheckpointError(f"{path}: the checkpoint does not fit the learner it names: {error}") from error
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write to a neighbour, force it to disk, and put it in place of `path` in one move."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent or ".")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from ptncn.checkpoint import write_atomically
+from ptncn.files import write_atomically
 from ptncn.data.errors import DataError
 
 GAP = 2
