@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from ptncn.files import write_atomically
 from ptncn.data.errors import DataError
+from ptncn.files import write_atomically
 
 GAP = 2
 """Pixels between pictures."""
