@@ -108,9 +108,7 @@ class RHN(Cell):
 
     gate_bias = -2.0  # nearly shut, so that the past is carried along; the authors use −2 to −4
 
-    def __init__(
-        self, input_size: int, hidden_size: int, depth: int = 1, dtype: torch.dtype | None = None
-    ) -> None:
+    def __init__(self, input_size: int, hidden_size: int, depth: int = 1, dtype: torch.dtype | None = None) -> None:
         super().__init__()
         self.input_size, self.hidden_size, self.depth = input_size, hidden_size, depth
         self.weight_ih_l0 = nn.Parameter(torch.empty(2 * hidden_size, input_size, dtype=dtype))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,7 +31,7 @@ class TrivialLearner:
     learner in one line, and mean nothing here.
     """
 
-    kind: ClassVar[str]
+    kind: str
 
     def __init__(
         self,
