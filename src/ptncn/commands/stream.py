@@ -49,7 +49,9 @@ def stream(
         list[str] | None, typer.Option("--set", help="Any other option of the learner, as key=value.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the initial weights.")] = 0,
-    target: Annotated[str, typer.Option(help="What is learnt: the level of the columns, or their change.")] = TARGET,
+    target: Annotated[
+        str, typer.Option(help="What is learnt: the level of each column, its change, or both.")
+    ] = TARGET,
     freeze: Annotated[bool, typer.Option("--freeze", help="Learn nothing; states are still corrected.")] = False,
     horizon: Annotated[int, typer.Option("--horizon", "-H", help="Steps to forecast.", min=0)] = 0,
     alarm_rate: Annotated[float, typer.Option(help="Share of ordinary observations that may give an alarm.")] = 0.01,

@@ -62,9 +62,10 @@ class Columns:
     def begin(self, row: Row, source: str) -> list[str]:
         """Choose by the first row; the columns that were left out because they hold text."""
         names = [name for name in row.values if isinstance(name, str)]
-        if self.timestamp is None and not any(_matches(name, self.choice) for name in names if _is_time(name)):
-            self.timestamp = next((name for name in names if _is_time(name)), None)
-        elif self.timestamp is not None and self.timestamp not in names:
+        if self.timestamp is None:
+            named = (*self.choice, *self.patterns)
+            self.timestamp = next((name for name in names if _is_time(name) and name not in named), None)
+        elif self.timestamp not in names:
             raise StreamError(_no_such("timestamp", self.timestamp, names, source))
         for pattern in (*self.choice, *self.patterns):
             if not any(_matches(name, [pattern]) for name in names):
@@ -98,6 +99,14 @@ class Columns:
         if values.keys() != self._keys and self.change == "refuse":
             bad(RowError(source, row.line, self._describe_change(values)))
             return np.full(self.width, np.nan)
+        if self._plain:
+            try:
+                numbers = [float(values[name]) for name in self.names]
+            except (ValueError, TypeError, OverflowError, KeyError):
+                pass  # one by one, below
+            else:
+                if sum(map(abs, numbers)) < LARGEST:  # false for NaN, too
+                    return np.array(numbers)
         entries: list[float] = []
         for name in self.names:
             value = values.get(name)
@@ -144,6 +153,7 @@ class Columns:
 
     def _settle(self, names: tuple[str, ...], keys: frozenset[str]) -> None:
         self.names, self._keys = names, keys
+        self._plain = not self.categories and not any(map(_is_number, self.missing))
 
     def _size(self, name: str) -> int:
         return self.slots if name in self.categories else 1
@@ -151,8 +161,6 @@ class Columns:
     def _number(self, value: Any, nan_is_missing: bool) -> float:
         if value is None or (isinstance(value, str) and value.strip() in self.missing):
             return math.nan
-        if isinstance(value, str) and "_" in value:
-            raise ValueError("Python takes 1_000 for a number; files do not mean that")
         number = float(value)
         if number != number and nan_is_missing:
             return number
@@ -190,6 +198,13 @@ class Columns:
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
     return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _is_time(name: str) -> bool:

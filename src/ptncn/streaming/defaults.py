@@ -9,7 +9,7 @@ from ptncn.learner import Learner
 from ptncn.learners import make
 
 HIDDEN = (32, 32)
-TARGET = "change"
+TARGET = "both"
 PTNCN_OPTIONS: dict[str, Any] = {
     "optimizer": "rmsprop",
     "rescale": "none",
@@ -42,4 +42,4 @@ def default_learner(
         settings |= {"hidden_size": sum(hidden)}
     if lr is not None:
         settings["lr"] = lr
-    return make(name, input_size=input_size, **settings, **(options or {}))
+    return make(name, input_size=input_size, **(settings | dict(options or {})))

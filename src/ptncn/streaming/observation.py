@@ -30,5 +30,5 @@ class Observation:
     """Whether the score is among the `alarm_rate` highest."""
     drift: bool
     """Whether the drift detector, if there is one, has detected a lasting change with this observation."""
-    errors: tuple[float, ...]
-    """½‖e‖² of each layer, if asked for."""
+    errors: tuple[float | None, ...]
+    """½‖e‖² of each layer, if asked for; None before there was anything to see."""

@@ -15,7 +15,7 @@ from ptncn.learner import Learner, Step
 from ptncn.streaming.columns import Vector
 from ptncn.streaming.scaling import FAR, RobustScaler
 
-TARGETS = ("level", "change")
+TARGETS = ("level", "change", "both")
 
 
 class Guess(NamedTuple):
@@ -29,56 +29,76 @@ class Guess(NamedTuple):
     """(width,) the same for the last observation as prediction."""
     scored: bool
     """Whether anything had been seen before."""
-    step: Step
+    step: Step | None
+    """What the learner said; None as long as there was nothing to show it."""
 
 
 class Predictor:
     """Shows a learner one row after another, scaled by what was known before, and fills in what is missing.
 
-    The learner sees no value more than ten scales off; errors are measured with the whole distance.
+    The learner sees no value more than six scales off; errors are measured with the whole distance.
 
     Arguments:
         target: "level" shows the values themselves; "change" shows how they differ from those before, so that the
-            last observation plus what is expected to change is the prediction. Categories are shown as they are.
+            last observation plus what is expected to change is the prediction; "both" shows the changes, from which
+            the prediction is made, and after them the levels. Categories are shown as they are.
         unscaled: (width,) True for the entries of categories.
     """
 
     def __init__(self, learner: Learner, target: str, unscaled: NDArray[np.bool_]) -> None:
         self.learner, self.target = learner, target
         self.state = learner.begin(1)
-        self.scaler = RobustScaler(learner.input_size, unscaled=unscaled)
-        self._changes = ~unscaled if target == "change" else np.zeros(learner.input_size, dtype=bool)
+        width = len(unscaled)
+        levels = np.flatnonzero(~unscaled) if target == "both" else np.arange(0)
+        self.scaler = RobustScaler(learner.input_size, unscaled=np.append(unscaled, np.zeros(len(levels), dtype=bool)))
+        self._width, self._levels = width, levels
+        self._changes = ~unscaled if target != "level" else np.zeros(width, dtype=bool)
         self._all_change = bool(self._changes.all())
         self._known = False
-        self._last = np.full(learner.input_size, np.nan)
+        self._last = np.full(width, np.nan)
+        self._nothing = np.full(learner.input_size, np.nan)
+
+    @staticmethod
+    def input_size(target: str, unscaled: NDArray[np.bool_]) -> int:
+        """How many inputs a learner needs."""
+        return len(unscaled) + (int((~unscaled).sum()) if target == "both" else 0)
 
     def observe(self, values: Vector, *, learn: bool) -> Guess:
         """Predict (width,) values, NaN where nothing was observed; then see them and, unless told otherwise, learn."""
-        last, complete = self._last, not math.isnan(values.sum())
+        last, width = self._last, self._width
         base = self._base(last)
-        given = values - base
+        given = self._given(values, base)
         self.scaler.meet(given)
         scaled = self.scaler.transform(given)
         shown = np.minimum(np.maximum(scaled, -FAR), FAR)
-        step = self._step(shown, learn) if complete and self._known else self._step_with_gaps(shown, learn)
-        expected = step.prediction.numpy()[0]
-        prediction = self.scaler.inverse(expected) + base
-        copied = (last - values) / self.scaler.scale
+        complete = not math.isnan(shown.sum())
+        step = self._step(shown, learn) if complete else self._step_with_gaps(shown, learn)
+        expected = self._nothing if step is None else step.prediction.numpy()[0]
+        prediction = self.scaler.inverse(expected)[:width] + base
+        copied = (last - values) / self.scaler.scale[:width]
         self.scaler.update_by(given, scaled, shown)
         self._last = values if complete else np.where(values == values, values, prediction)
-        scored = self._known or bool(step.scored[0])
-        self._known = scored
-        return Guess(prediction, expected - scaled, copied, scored, step)
+        self._known = self._known or (step is not None and bool(step.scored[0]))
+        return Guess(prediction, (expected - scaled)[:width], copied, self._known, step)
+
+    def count_layers(self) -> int:
+        """How many layers have errors, as an imagined observation shows."""
+        with self._chance_kept():
+            blank = torch.zeros(1, self.learner.input_size)
+            return len(self.learner.step(blank, self.learner.begin(1), learn=False).errors)
 
     def forecast(self, horizon: int) -> list[Vector]:
         """The next `horizon` rows as the learner imagines them: each is taken for what happened. Nothing changes."""
         state, last, rows = self.state.clone(), self._last, []
         with self._chance_kept(), torch.no_grad():
             for _ in range(horizon):
-                expected = self.learner.predict(state)
-                last = self.scaler.inverse(expected.numpy()[0]) + self._base(last)
+                base = self._base(last)
+                expected = self.learner.predict(state).numpy()[0]
+                last = self.scaler.inverse(expected)[: self._width] + base
                 rows.append(last)
-                self.learner.step(expected, state, learn=False)
+                shown = np.clip(self.scaler.transform(self._given(last, base)), -FAR, FAR)
+                shown = np.where(np.isnan(shown), expected, shown)
+                self.learner.step(torch.from_numpy(shown[None]), state, learn=False)
         return rows
 
     def tree(self) -> dict[str, Any]:
@@ -93,18 +113,19 @@ class Predictor:
         """What a change is counted from."""
         if self._all_change:
             return last
-        return np.where(self._changes, last, 0.0) if self.target == "change" else 0.0
+        return np.where(self._changes, last, 0.0) if self.target != "level" else 0.0
+
+    def _given(self, values: Vector, base: Vector | float) -> Vector:
+        changes: Vector = values - base
+        return np.concatenate((changes, values[self._levels])) if self.target == "both" else changes
 
     def _step(self, x: Vector, learn: bool) -> Step:
         return self.learner.step(torch.from_numpy(x[None]), self.state, learn=learn)
 
-    def _step_with_gaps(self, x: Vector, learn: bool) -> Step:
+    def _step_with_gaps(self, x: Vector, learn: bool) -> Step | None:
         missing = np.isnan(x)
-        if not missing.any():
-            return self._step(x, learn)
-        if missing.all() and not self._known:  # there is no expectation yet that could stand in
-            nobody = torch.zeros(1, dtype=torch.bool)
-            return self.learner.step(torch.from_numpy(x[None]), self.state, learn=learn, mask=nobody)
+        if missing.all() and not self.state.steps:
+            return None  # the stream has not begun: there is no expectation yet that could stand in
         expected = self.learner.predict(self.state).numpy()[0]
         return self._step(np.where(missing, expected, x), learn and not missing.all())
 

@@ -13,9 +13,9 @@ from ptncn.streaming.columns import Vector
 
 FIRST = 32
 """Values by which a column is judged at its beginning, and after it moved for good."""
-FAR = 10.0
-"""A value more scales off than this counts as if it were this far. Nearer, a column that moves only once in a hundred
-rows would be scaled as if it never did."""
+FAR = 6.0
+"""A value more scales off than this counts as if it were this far. Fewer than one in FAR² such values hardly matter;
+more of them, and they are what the column is like."""
 LEAST = 1e-12
 """The scale of a column that never moved."""
 
@@ -24,7 +24,7 @@ class RobustScaler:
     """Brings each column to location 0 and scale 1, as far as was known before.
 
     The first 32 values of a column give their median and their median absolute deviation. From then on the mean
-    and the variance follow with a memory of `memory` values, each counted as at most ten scales off [^1]. A column
+    and the variance follow with a memory of `memory` values, each counted as at most six scales off [^1]. A column
     that was farther off for 32 values on end is judged anew by them. Memory is constant, and the same values give
     the same numbers.
 

@@ -30,7 +30,8 @@ class Stream:
         learner: any learner, or what makes one from the number of its inputs, such as `default_learner`.
         source: any iterable of arrays or dicts, or a reader from `open_source`.
         columns, categorical, timestamp, slots, missing, columns_change: see `Columns`.
-        target: what the learner sees and predicts: the "level" of each column, or its "change" since the last row.
+        target: what the learner sees: the "level" of each column, its "change" since the last row, or "both", with
+            two inputs a column; None takes "both" for a learner that is yet to be made, "change" for one that is.
         horizon: steps to forecast after each observation.
         alarm_rate: the share of ordinary observations that may give an alarm.
         layer_errors: tell the errors of each layer, too.
@@ -44,7 +45,7 @@ class Stream:
 
     >>> from ptncn.learners import make
     >>> learner = make("copy", input_size=1, output="gaussian")
-    >>> for out in Stream(learner, [[1.0], [2.0], [3.0], [None], [5.0]]):
+    >>> for out in Stream(learner, [[1.0], [2.0], [3.0], [None], [5.0]], target="change"):
     ...     print(out.observed, out.prediction)  # the last change again
     {'x0': 1.0} None
     {'x0': 2.0} None
@@ -64,7 +65,7 @@ class Stream:
         slots: int = 16,
         missing: Iterable[str] = MISSING,
         columns_change: str = "refuse",
-        target: str = TARGET,
+        target: str | None = None,
         horizon: int = 0,
         alarm_rate: float = 0.01,
         layer_errors: bool = False,
@@ -75,6 +76,7 @@ class Stream:
     ) -> None:
         if horizon < 0:
             raise ValueError(f"horizon={horizon}: a number of at least 0 would be right")
+        target = target or ("change" if isinstance(learner, Learner) else TARGET)
         if target not in TARGETS:
             raise ValueError(f"target={target!r}: choose one of: {', '.join(TARGETS)}")
         if on_error not in ("stop", "skip", "mask"):
@@ -182,11 +184,12 @@ class Stream:
         left_out = self.columns.begin(row, self.source.name)
         if left_out:
             self.report(f"left out, because they hold text: {', '.join(left_out)}; --categorical would take them in")
-        given, width = self._learner_or_maker, self.columns.width
-        learner = given if isinstance(given, Learner) else given(width)
-        if learner.input_size != width:
+        given, inputs = self._learner_or_maker, Predictor.input_size(self.target, self.columns.unscaled)
+        learner = given if isinstance(given, Learner) else given(inputs)
+        if learner.input_size != inputs:
             raise StreamError(
-                f"the learner has {learner.input_size} inputs; the columns {', '.join(self.columns.names)} want {width}"
+                f"the learner has {learner.input_size} inputs; the columns {', '.join(self.columns.names)} "
+                f"with target={self.target!r} want {inputs}"
             )
         if self.drift is not None:
             self.drift.check(learner)
@@ -232,12 +235,17 @@ class Stream:
             score=score,
             alarm=alarm,
             drift=drift,
-            errors=tuple(0.5 * float(e.square().sum()) for e in guess.step.errors) if self.layer_errors else (),
+            errors=self._layer_errors(guess) if self.layer_errors else (),
         )
+
+    def _layer_errors(self, guess: Guess) -> tuple[float | None, ...]:
+        if guess.step is None:
+            return (None,) * self.predictor.count_layers()
+        return tuple(0.5 * float(e.square().sum()) for e in guess.step.errors)
 
     def _surprise(self, guess: Guess, row: Row) -> float | None:
         """How surprising the observation was, if anything was expected and observed."""
-        if not guess.scored:
+        if not guess.scored or guess.step is None:
             return None
         surprise = self.surprise.update(guess.error)
         if surprise == surprise:

@@ -1,0 +1,73 @@
+"""The false-alarm rate is the one that was asked for."""
+
+import numpy as np
+import pytest
+
+from ptncn.streaming import Calibrator
+
+SHAPES = {
+    "exponential": lambda r, n: r.exponential(size=n),
+    "chi-square": lambda r, n: r.chisquare(8, size=n),
+    "heavy-tailed": lambda r, n: r.standard_t(3, size=n) ** 2,
+    "wild": lambda r, n: np.exp(3 * r.standard_normal(n)),
+}
+
+
+def alarms(surprises, rate):
+    calibrator = Calibrator(rate)
+    return np.array([calibrator.is_alarm(calibrator.update(surprise)) for surprise in surprises.tolist()])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("rate", "length"), [(0.001, 60_000), (0.01, 20_000), (0.05, 10_000)])
+def test_false_alarms_come_at_the_rate_asked_for_within_a_factor_of_two(shape, rate, length):
+    surprises = SHAPES[shape](np.random.default_rng(1), length)
+    measured = alarms(surprises, rate)[int(2 / rate) :].mean()
+    assert rate / 2 < measured < rate * 2
+
+
+def test_there_is_no_alarm_before_it_can_be_meant():
+    assert not alarms(np.arange(99.0), 0.01).any()
+
+
+def test_anomalies_do_not_hide_the_next_ones_nor_raise_the_rate():
+    rng = np.random.default_rng(2)
+    surprises = rng.exponential(size=40_000)
+    planted = np.zeros(40_000, dtype=bool)
+    planted[2000::150] = True  # two in three hundred, at a rate of one in a hundred
+    surprises[planted] = 100
+    found = alarms(surprises, 0.01)
+    assert found[planted].mean() > 0.95
+    assert 0.005 < found[~planted][3000:].mean() < 0.02
+
+
+def test_the_world_may_become_more_surprising_for_good():
+    rng = np.random.default_rng(3)
+    found = alarms(np.concatenate([rng.exponential(size=5000), 50 * rng.exponential(size=10_000)]), 0.01)
+    assert found[5000:5020].mean() > 0.5
+    assert found[8000:].mean() < 0.02
+
+
+def test_equal_surprises_are_no_alarm():
+    assert not alarms(np.zeros(5000), 0.01).any()
+
+
+def test_a_saved_calibrator_goes_on_alike():
+    surprises = np.random.default_rng(4).standard_t(2, size=5000) ** 2
+    one = Calibrator(0.01)
+    for surprise in surprises[:3000].tolist():
+        one.update(surprise)
+    other = Calibrator(0.01)
+    other.load_tree(one.tree())
+    assert [one.update(s) for s in surprises[3000:].tolist()] == [other.update(s) for s in surprises[3000:].tolist()]
+
+
+@pytest.mark.parametrize("rate", [0, 1, -0.1, 2])
+def test_a_rate_that_is_none(rate):
+    with pytest.raises(ValueError, match="alarm_rate"):
+        Calibrator(rate)
+
+
+def test_a_rate_too_rare_for_the_window():
+    with pytest.raises(ValueError, match="too rare"):
+        Calibrator(1e-5)

@@ -1,0 +1,120 @@
+"""From rows to vectors and back."""
+
+import math
+
+import numpy as np
+import pytest
+
+from ptncn.streaming import RowError, StreamError
+from ptncn.streaming.columns import Columns
+from ptncn.streaming.source import Row
+
+
+def refuse(error):
+    raise error
+
+
+def begun(values, *args, **options):
+    columns = Columns(*args, **options)
+    columns.begin(Row(2, values), "x.csv")
+    return columns
+
+
+def encode(columns, values, bad=refuse, nan_is_missing=False):
+    return columns.encode(Row(7, values), "x.csv", bad, nan_is_missing)
+
+
+FIRST = {"time": "9:00", "t1": "20", "t2": "21", "load": "0.5", "city": "Rome"}
+
+
+def test_without_a_choice_every_column_with_a_number_is_taken_and_text_is_named():
+    columns = Columns()
+    assert columns.begin(Row(2, FIRST), "x.csv") == ["city"]
+    assert columns.names == ("t1", "t2", "load")
+    assert columns.timestamp == "time"
+
+
+def test_columns_are_chosen_by_name_and_pattern_in_the_order_of_the_source():
+    assert begun(FIRST, ["load", "t*"]).names == ("t1", "t2", "load")
+    assert begun({"a[0]": "1", "a0": "2"}, ["a[0]"]).names == ("a[0]", "a0")  # both the name and the pattern
+
+
+def test_a_choice_that_matches_nothing_says_what_there_is():
+    with pytest.raises(StreamError, match=r"x\.csv: no column matches 'temp\*'; there are: time, t1, t2, load, city"):
+        begun(FIRST, ["temp*"])
+    with pytest.raises(StreamError, match="no timestamp matches 'when'"):
+        begun(FIRST, timestamp="when")
+    with pytest.raises(StreamError, match="line 2: no column with numbers among: city"):
+        begun({"city": "Rome"})
+
+
+def test_numbers_and_what_is_missing():
+    columns = begun({"a": "1", "b": "2"}, missing=["NA", "-999"])
+    assert encode(columns, {"a": " 1.5", "b": 2}).tolist() == [1.5, 2.0]
+    for text in ("", " ", "NA", "-999", None):
+        assert math.isnan(encode(columns, {"a": text, "b": "1"})[0])
+
+
+@pytest.mark.parametrize("value", ["x", "nan", "inf", "1e300", "1,5", [1], {}, 10**400, math.nan])
+def test_what_is_no_number_is_an_error_with_line_and_column(value):
+    with pytest.raises(RowError, match=r"x\.csv: line 7: column 'a' holds "):
+        encode(begun({"a": "1"}), {"a": value})
+
+
+def test_under_mask_only_the_bad_entry_is_missing():
+    told = []
+    vector = encode(begun({"a": "1", "b": "2"}), {"a": "x", "b": "3"}, told.append)
+    assert math.isnan(vector[0])
+    assert vector[1] == 3
+    assert len(told) == 1
+
+
+def test_a_nan_is_a_gap_in_arrays_but_a_mistake_in_files():
+    columns = begun({"a": 1.0})
+    assert math.isnan(encode(columns, {"a": math.nan}, nan_is_missing=True)[0])
+    assert begun({"a": "nan"}, ["a"], missing=["nan"]).encode(Row(3, {"a": "nan"}), "x", refuse, False)[0] != 0
+
+
+class TestCategories:
+    def test_values_get_slots_as_they_appear_and_the_last_slot_is_for_all_others(self):
+        columns = begun({"c": "red"}, categorical=["c"], slots=3)
+        assert columns.width == 3
+        assert [encode(columns, {"c": value}).tolist() for value in ("red", "blue", "green", "red")] == [
+            [1, 0, 0],
+            [0, 1, 0],
+            [0, 0, 1],
+            [1, 0, 0],
+        ]
+        assert columns.decode([0.2, 0.5, 0.1]) == {"c": "blue"}
+        assert columns.decode([0.2, 0.5, 0.9]) == {"c": "other"}
+
+    def test_a_slot_that_no_value_has_is_never_predicted(self):
+        columns = begun({"c": "red"}, categorical=["c"], slots=4)
+        encode(columns, {"c": "red"})
+        assert columns.decode([0.1, 9.0, 9.0, 0.0]) == {"c": "red"}
+
+    def test_a_missing_category_is_missing_in_all_its_slots(self):
+        columns = begun({"c": "red", "a": 1}, categorical=["c"], slots=2)
+        assert np.isnan(encode(columns, {"c": "", "a": 1})).tolist() == [True, True, False]
+        assert columns.decode([math.nan, math.nan, 1.0]) == {"c": None, "a": 1.0}
+
+    def test_they_are_remembered(self):
+        columns = begun({"c": "red", "a": 1}, categorical=["c"], slots=3)
+        encode(columns, {"c": "red", "a": 1})
+        other = Columns(categorical=["c"], slots=3)
+        other.load_tree(columns.tree())
+        assert encode(other, {"c": "blue", "a": 2}).tolist() == encode(columns, {"c": "blue", "a": 2}).tolist()
+
+
+class TestChange:
+    def test_refused(self):
+        columns = begun({"a": "1", "b": "2"})
+        with pytest.raises(RowError, match="line 7: the columns changed: 'b' vanished and 'c' appeared"):
+            encode(columns, {"a": "1", "c": "2"})
+
+    def test_masked(self):
+        columns = begun({"a": "1", "b": "2"}, change="mask")
+        assert encode(columns, {"c": "3", "a": "1"}).tolist() == pytest.approx([1.0, math.nan], nan_ok=True)
+
+    def test_another_order_is_no_change(self):
+        assert encode(begun({"a": "1", "b": "2"}), {"b": "2", "a": "1"}).tolist() == [1.0, 2.0]
