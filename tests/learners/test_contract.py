@@ -28,12 +28,6 @@ SMALL = {
 every_learner = pytest.mark.parametrize("name", names())
 
 
-def except_network(reason: str, *without: str) -> list[Any]:
-    """Every name but `without`, the network's being known to fail for this reason."""
-    known = pytest.mark.xfail(strict=False, reason=reason)
-    return [pytest.param(name, marks=known if name == "ptncn" else ()) for name in names() if name not in without]
-
-
 def build(name: str, hidden_size: int = H, input_size: int = N, **options: Any) -> ptncn.Learner:
     small = SMALL.get(name.partition("-")[2], {})
     return make(name, input_size=input_size, hidden_size=hidden_size, **{**small, **options})
@@ -332,7 +326,7 @@ def test_an_impossible_batch_size_is_named(name: str, batch_size: Any) -> None:
         build(name).begin(batch_size)
 
 
-@pytest.mark.parametrize("name", except_network("copies what fits before it refuses the rest", "copy"))
+@pytest.mark.parametrize("name", [name for name in names() if name != "copy"])
 def test_the_snapshot_of_another_size_is_refused_before_anything_changes(name: str) -> None:
     learner = taught(name)
     before = copied(learner.snapshot())
@@ -341,7 +335,7 @@ def test_the_snapshot_of_another_size_is_refused_before_anything_changes(name: s
     assert same(learner.snapshot(), before)
 
 
-@pytest.mark.parametrize("name", except_network("its snapshot holds the weights themselves"))
+@pytest.mark.parametrize("name", names())
 def test_a_snapshot_is_a_copy_and_restoring_it_another(name: str) -> None:
     learner, other = taught(name), build(name)
     snapshot = learner.snapshot()

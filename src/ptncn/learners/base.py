@@ -8,7 +8,6 @@ rows, summed over features and rows and divided by the B rows of the batch.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -229,19 +228,6 @@ def keep_masked(mask: Tensor | None, new: Hidden, old: Hidden) -> Hidden:
     if mask is None:
         return new
     return tuple(torch.where(mask[:, None], after, before) for after, before in zip(new, old, strict=True))
-
-
-def state_bytes(tree: Any) -> int:
-    """Bytes of all tensors in a state, or in any tree of dataclasses and containers."""
-    if isinstance(tree, Tensor):
-        return tree.numel() * tree.element_size()
-    if dataclasses.is_dataclass(tree):
-        return sum(state_bytes(getattr(tree, field.name)) for field in dataclasses.fields(tree))
-    if isinstance(tree, Mapping):
-        return sum(state_bytes(value) for value in tree.values())
-    if isinstance(tree, list | tuple):
-        return sum(state_bytes(item) for item in tree)
-    return 0
 
 
 def check_size(name: str, value: int) -> None:

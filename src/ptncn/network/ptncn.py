@@ -225,17 +225,20 @@ class PTNCN(nn.Module):
 
     def snapshot(self) -> dict[str, Any]:
         return {
-            "weights": dict(super().state_dict()),
-            "postponed": {name: part.queue() for name, part in self._synapses().items()},
+            "weights": {name: weight.clone() for name, weight in super().state_dict().items()},
+            "postponed": {name: _cloned(part.queue()) for name, part in self._synapses().items()},
             "learning": self.learning.snapshot(),
             "generator": self.generator.get_state(),
         }
 
     def restore(self, tree: Mapping[str, Any]) -> None:
+        wanted, given = _shapes(super().state_dict()), _shapes(tree["weights"])
+        if wanted != given:
+            raise ValueError(f"the snapshot holds weights {given}; this network has {wanted}")
+        self.learning.restore(tree["learning"])
         self.load_state_dict(tree["weights"])
         for name, queue in tree["postponed"].items():
             self._synapses()[name].restore_queue(*queue)
-        self.learning.restore(tree["learning"])
         self.generator.set_state(tree["generator"])
 
     # Inside
@@ -342,6 +345,14 @@ class PTNCN(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         self._forget_views()
         return self.__dict__.copy()
+
+
+def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+
+
+def _cloned(pair: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    return pair[0].clone(), pair[1].clone()
 
 
 def _check_sizes(input_size: int, hidden_sizes: Sequence[int]) -> tuple[int, ...]:

@@ -78,9 +78,13 @@ class LocalLearning(nn.Module):
             ball.version = synapses.weight._version
 
     def snapshot(self) -> dict[str, Any]:
-        return {"updates": self.optimizer.updates, "moments": dict(self.optimizer.named_buffers())}
+        moments = {name: value.clone() for name, value in self.optimizer.named_buffers()}
+        return {"updates": self.optimizer.updates, "moments": moments}
 
     def restore(self, tree: Mapping[str, Any]) -> None:
-        self.optimizer.updates = tree["updates"]
+        buffers = dict(self.optimizer.named_buffers())
+        if set(buffers) != set(tree["moments"]):
+            raise ValueError(f"the snapshot is not one of the optimizer {self.config.optimizer!r}")
         for name, value in tree["moments"].items():
-            self.optimizer.get_buffer(name).copy_(value)
+            buffers[name].copy_(value)
+        self.optimizer.updates = tree["updates"]
