@@ -1,0 +1,451 @@
+"""Change the learning rules one at a time; the tests must notice each change: `make mutants`.
+
+Each mutant is a copy of the package with one text replaced. The tests named with it run on the copy; at least one
+has to fail. The working tree is never touched. A name on the command line runs only the mutants that contain it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src/ptncn"
+TIME_LIMIT = 900  # seconds
+WRONG_PACKAGE = 99
+
+EQUATIONS, STATE, NETWORK = "network/equations.py", "network/state.py", "network/ptncn.py"
+APPLY, FACTORS, MAXNORM = "updates/apply.py", "updates/factors.py", "updates/maxnorm.py"
+OPTIMIZERS, RESCALE, SYNAPSES = "updates/optimizers.py", "updates/rescale.py", "updates/synapses.py"
+KERNEL = "kernels/step.inc"
+
+
+class Mutant(NamedTuple):
+    why: str
+    """What is wrong with it, in words."""
+    file: str
+    """Within the package."""
+    old: str
+    """Occurs exactly once in the file."""
+    new: str
+    tests: tuple[str, ...]
+    """What pytest is told to run."""
+
+    def apply(self, text: str) -> str:
+        found = text.count(self.old)
+        if found != 1:
+            raise ValueError(f"mutant “{self.why}”: {self.file} contains {self.old!r} {found} times, not once")
+        return text.replace(self.old, self.new)
+
+
+def transcription(variants: str = "paper") -> tuple[str, ...]:
+    """The independent transcription, for the variants that match."""
+    return "tests/network/test_transcription.py", "-k", variants
+
+
+CLOSED_FORMS = ("tests/network/test_closed_forms.py",)
+MODULE = ("tests/network/test_module.py",)
+CAUGHT = ("tests/network/test_caught_mutants.py",)
+OF_FACTORS = ("tests/updates/test_factors.py",)
+OF_OPTIMIZERS = ("tests/updates/test_optimizers.py",)
+QUEUE = ("tests/updates/test_synapses.py", "-k", "queued_is_sent")
+
+MUTANTS = [
+    # Correction
+    Mutant("β E e pushes the other way", EQUATIONS, "scale=-config.beta)", "scale=config.beta)", transcription()),
+    Mutant(
+        "γ e pulls the other way", EQUATIONS, "alpha=scope * config.gamma", "alpha=-scope * config.gamma",
+        transcription("strong"),
+    ),
+    Mutant("the γ term is left out", EQUATIONS, "if e_own is not None:", "if False:", transcription("strong")),
+    Mutant(
+        "λ makes states less sparse", EQUATIONS, "sign = -1 if config.sparsity_sign",
+        "sign = 1 if config.sparsity_sign",
+        transcription("strong"),
+    ),
+    Mutant("λ penalises z, not sign z", EQUATIONS, "torch.sign(z)", "z", transcription("strong")),
+    Mutant(
+        "β never multiplies all terms", EQUATIONS, 'config.beta if config.beta_scope == "all" else 1.0', "1.0",
+        transcription("beta"),
+    ),
+    Mutant(
+        "observation − prediction", EQUATIONS, "e = predicted - target", "e = target - predicted", transcription()
+    ),
+    Mutant(
+        "unobserved rows have errors", EQUATIONS, "return e if observed is None else e * observed", "return e", CAUGHT
+    ),
+    Mutant(
+        "K corrections reuse the first predictions", EQUATIONS, "z_o = expectations(y, layers, output)[1]",
+        "z_o = guess.z_o", transcription("three"),
+    ),
+    Mutant(
+        "K corrections aim at the first states", EQUATIONS, "zip(z_o, [x, *y[:-1]], strict=True)",
+        "zip(z_o, [x, *guess.z[:-1]], strict=True)", transcription("three"),
+    ),
+    Mutant("learning uses the last of K errors", EQUATIONS, "return first_e, y", "return e, y", transcription("three")),
+    # Rules
+    Mutant(
+        "ΔW with y in place of z", EQUATIONS, "dW = Factors([Activity(z[n])]", "dW = Factors([Activity(y[n - 1])]",
+        transcription(),
+    ),
+    Mutant(
+        "W of hidden layers taught with e_z for e and e for e_z", EQUATIONS, 'config.prediction_error == "e_z"',
+        'config.prediction_error == "e"', transcription(),
+    ),
+    Mutant(
+        "M, V, U taught with the states of this step", EQUATIONS,
+        "for part in torch.split(before, sizes, dim=1)]", "for part in (x, *y)]", transcription(),
+    ),
+    Mutant(
+        "M, V, U taught with y where z was asked for", NETWORK,
+        "before = state.corrected if state.uncorrected is None else state.uncorrected", "before = state.corrected",
+        transcription("presynaptic"),
+    ),
+    Mutant(
+        "the next step reads z in place of y", STATE, "_write(self.corrected, [x, *y], mask)",
+        "_write(self.corrected, [x, *z], mask)", transcription(),
+    ),
+    Mutant(
+        "M, V, U ascend", EQUATIONS, "teach_z = Activity(e_z[n - 1])", "teach_z = Activity(-e_z[n - 1])",
+        transcription(),
+    ),
+    Mutant(
+        "b taught with e's sign flipped", EQUATIONS, 'updates[f"b{n}"] = Factors([always], teach_z)',
+        'updates[f"b{n}"] = Factors([Activity(-always.value)], teach_z)', transcription(),
+    ),
+    Mutant(
+        "E learns with the opposite sign", EQUATIONS, "config.temporal_sign * (", "-config.temporal_sign * (",
+        transcription(),
+    ),
+    Mutant("the sign option of E is ignored", EQUATIONS, "config.temporal_sign * (", "(", transcription("ascending")),
+    Mutant("ΔE without the displacement before", EQUATIONS, "(e_z - e_z_before)", "(e_z)", transcription()),
+    Mutant(
+        "the displacement is remembered with the wrong sign", STATE,
+        "[own - corrected for own, corrected", "[corrected - own for own, corrected", transcription(),
+    ),
+    Mutant(
+        "the transpose rule ascends", EQUATIONS, "Factors([dW.post], dW.pre[0])",
+        "Factors([Activity(-dW.post.value)], dW.pre[0])", transcription("transpose"),
+    ),
+    Mutant(
+        "the transpose of e zᵀ, whatever W learnt from", EQUATIONS, "Factors([dW.post], dW.pre[0])",
+        "Factors([e_below], dW.pre[0])", transcription("transpose and e_z"),
+    ),
+    Mutant("the Hebbian term is subtracted", EQUATIONS, "-xi * inverse(", "xi * inverse(", transcription("hebbian")),
+    Mutant(
+        "the Hebbian term is not normalised", EQUATIONS, "-xi * inverse(hebbian.norms())",
+        "-xi * torch.ones_like(hebbian.norms())", transcription("hebbian"),
+    ),
+    Mutant(
+        "the Hebbian term of W pairs z with e", EQUATIONS, "with_hebbian(dW, z[n - 1] * weight",
+        "with_hebbian(dW, e[n - 1] * weight", transcription("hebbian"),
+    ),
+    # Rows that count, and how much
+    Mutant(
+        "unscored rows displace", EQUATIONS, "e_z = [(own - corrected) * weight for", "e_z = [(own - corrected) for",
+        transcription("ragged and paper"),
+    ),
+    Mutant(
+        "unscored rows teach W", EQUATIONS, "else e[n - 1] * weight)", "else e[n - 1])",
+        transcription("ragged and paper"),
+    ),
+    Mutant(
+        "the displacement before is not weighted", EQUATIONS, "[old * weight for old in", "[old for old in",
+        transcription("ragged and paper"),
+    ),
+    Mutant(
+        "unscored rows are Hebbian", EQUATIONS, "with_hebbian(dR, z[n] * weight", "with_hebbian(dR, z[n]",
+        transcription("ragged and hebbian"),
+    ),
+    Mutant(
+        "the mean is a sum", NETWORK, 'share = 1.0 / state.batch_size if self.config.reduction == "mean" else 1.0',
+        "share = 1.0", transcription("mean"),
+    ),
+    Mutant(
+        "the rescaled sum is not divided", APPLY,
+        'share = 1.0 / batch_size if self.config.reduction == "sum_then_mean" else 1.0', "share = 1.0",
+        transcription("authors"),
+    ),
+    Mutant(
+        "the first frame teaches", "learner.py", "return self.steps > 0, None", "return True, None",
+        transcription(),
+    ),
+    Mutant(
+        "the first frame never teaches", NETWORK, "if self.config.first_frame:", "if False:",
+        transcription("first"),
+    ),
+    Mutant(
+        "rows that start late teach at once", "learner.py", "rows = rows & mask", "rows = mask",
+        transcription("ragged and paper"),
+    ),
+    Mutant(
+        "masked rows lose their state", STATE, "part if mask is None else torch.where(mask[:, None], part, place)",
+        "part",
+        transcription("ragged and paper"),
+    ),
+    # Rescaling, step size, decay
+    Mutant("unit norm: no rescaling", RESCALE, 'if rule == "none":', "if True:", transcription()),
+    Mutant(
+        "unit norm: another radius is ignored", RESCALE, "inverse(factors.norms()) * radius",
+        "inverse(factors.norms())", transcription("radius"),
+    ),
+    Mutant(
+        "clip: another radius is ignored", RESCALE, "radius / factors.norms().clamp_min(radius)",
+        "1.0 / factors.norms().clamp_min(1.0)", transcription("clip"),
+    ),
+    Mutant(
+        "the norm of the factors adds Gram matrices", FACTORS, "(pre.gram * post.gram)", "(pre.gram + post.gram)",
+        OF_FACTORS,
+    ),
+    Mutant(
+        "the schedule stands still", APPLY, "self.config.schedule(self.optimizer.updates)", "self.config.schedule(0)",
+        transcription("schedule"),
+    ),
+    Mutant(
+        "E has the step size of the others", APPLY, 'lr * self.config.error_lr_factor if name[0] == "E" else lr', "lr",
+        transcription("slow"),
+    ),
+    Mutant(
+        "weights grow instead of decaying", APPLY, "decay = lr * config", "decay = -lr * config",
+        transcription("decay"),
+    ),
+    Mutant(
+        "biases decay too", APPLY, "config.weight_decay if name[0].isupper() else 0.0", "config.weight_decay",
+        transcription("decay"),
+    ),
+    # Optimisers
+    Mutant("SGD ascends", OPTIMIZERS, "scale=-lr, keep", "scale=lr, keep", OF_OPTIMIZERS),
+    Mutant("SGD does not decay", OPTIMIZERS, "scale=-lr, keep=1 - decay", "scale=-lr", transcription("decay")),
+    Mutant("the others do not decay", OPTIMIZERS, "weight.mul_(1 - decay)", "pass", transcription("decay")),
+    Mutant(
+        "momentum ascends", OPTIMIZERS, "weight.add_(velocity, alpha=-lr)", "weight.add_(velocity, alpha=lr)",
+        OF_OPTIMIZERS,
+    ),
+    Mutant("the velocity never decays", OPTIMIZERS, "beta=self.config.momentum)", "beta=1.0)", OF_OPTIMIZERS),
+    Mutant(
+        "Nesterov's gradient ascends", OPTIMIZERS, "weight.addmm_(pre.T, post, alpha=-lr)",
+        "weight.addmm_(pre.T, post, alpha=lr)", OF_OPTIMIZERS,
+    ),
+    Mutant(
+        "Nesterov does not look ahead", OPTIMIZERS, "weight.add_(velocity, alpha=-lr * self.config.momentum)", "pass",
+        OF_OPTIMIZERS,
+    ),
+    Mutant(
+        "RMSprop ascends", OPTIMIZERS, "(self.config.eps), value=-lr)", "(self.config.eps), value=lr)",
+        OF_OPTIMIZERS,
+    ),
+    Mutant(
+        "RMSprop divides by the square, not its root", OPTIMIZERS, "weight.addcdiv_(gradient, square.sqrt()",
+        "weight.addcdiv_(gradient, square.clone()", OF_OPTIMIZERS,
+    ),
+    Mutant("RMSprop forgets at once", OPTIMIZERS, "1 - self.config.alpha)\n", "self.config.alpha)\n", OF_OPTIMIZERS),
+    Mutant("Adam ascends", OPTIMIZERS, "value=-lr * for_mean", "value=lr * for_mean", OF_OPTIMIZERS),
+    Mutant("Adam's mean keeps its bias", OPTIMIZERS, "value=-lr * for_mean", "value=-lr", OF_OPTIMIZERS),
+    Mutant("Adam's square keeps its bias", OPTIMIZERS, "square.sqrt().mul_(for_root)", "square.sqrt()", OF_OPTIMIZERS),
+    Mutant("SGD promises not to grow", OPTIMIZERS, "else lr * longest", "else 0.0", OF_OPTIMIZERS),
+    # Max-norm
+    Mutant("max-norm on the other axis", MAXNORM, "dim=1, keepdim=True", "dim=0, keepdim=True", transcription("bites")),
+    Mutant("the bound does not grow", MAXNORM, "self.bound += growth", "self.bound += 0", OF_FACTORS),
+    Mutant("the norms are looked at too late", MAXNORM, "self.radius * 0.999", "self.radius * 1.2", OF_FACTORS),
+    Mutant("the bound is the shortest row", MAXNORM, "norms.max().item()", "norms.min().item()", OF_FACTORS),
+    Mutant(
+        "weights that someone else wrote are not looked at", APPLY, "synapses.weight._version != ball.version", "False",
+        MODULE,
+    ),
+    # The queue of postponed products
+    Mutant(
+        "what is queued is sent without its scale", SYNAPSES,
+        "post, alpha=scale)\n        return out", "post)\n        return out", QUEUE,
+    ),
+    Mutant(
+        "what is queued is not sent", SYNAPSES, "out.addmm_(x @ pre.T, post, alpha=scale)", "pass", QUEUE
+    ),
+    Mutant("queued without its scale", SYNAPSES, "self._enqueue(pre * scale, post)", "self._enqueue(pre, post)", QUEUE),
+    Mutant("written twice", SYNAPSES, "self.queued = 0\n        return", "return", QUEUE),
+    Mutant("decay forgets the queue", SYNAPSES, "self.write().addmm_(", "self.weight.addmm_(", QUEUE),
+    # Discrepancy
+    Mutant(
+        "the discrepancy weighs e with β", EQUATIONS, "0.5 * config.gamma * e_own", "0.5 * config.beta * e_own",
+        CLOSED_FORMS,
+    ),
+    Mutant("L^z is not halved", EQUATIONS, "0.5 * (y - z).square()", "(y - z).square()", CLOSED_FORMS),
+    # The compiled kernel
+    Mutant(
+        "kernel: β E e pushes the other way", KERNEL, "(REAL)-net->beta)", "(REAL)net->beta)",
+        transcription("kernel and paper"),
+    ),
+    Mutant(
+        "kernel: γ e pulls the other way", KERNEL, "drive[i] += (REAL)net->gamma", "drive[i] -= (REAL)net->gamma",
+        transcription("kernel and strong"),
+    ),
+    Mutant(
+        "kernel: λ makes states less sparse", KERNEL, "drive[i] -= (REAL)net->lam", "drive[i] += (REAL)net->lam",
+        transcription("kernel and strong"),
+    ),
+    Mutant(
+        "kernel: the displacement before is left out", KERNEL,
+        "(teach_z[r * n[k] + j] - step->displacement[r * (total - n[0]) + at[k] - n[0] + j])", "teach_z[r * n[k] + j]",
+        transcription("kernel and paper"),
+    ),
+    Mutant(
+        "kernel: the mean is a sum", KERNEL, "double scale = net->row_weight", "double scale = 1",
+        transcription("kernel and mean"),
+    ),
+    Mutant(
+        "kernel: the rescaled sum is not divided", KERNEL, "scale * net->share)", "scale)",
+        transcription("kernel and authors"),
+    ),
+    Mutant(
+        "kernel: unit norm, no rescaling", KERNEL, "scale * net->radius / norm : 0", "scale : 0",
+        transcription("kernel and paper"),
+    ),
+    Mutant(
+        "kernel: SGD ascends", KERNEL, "keep * w[j] - rate * g[j]", "keep * w[j] + rate * g[j]",
+        transcription("kernel and paper"),
+    ),
+    Mutant("kernel: momentum ascends", KERNEL, "- rate * u[j];", "+ rate * u[j];", OF_OPTIMIZERS),
+    Mutant("kernel: Nesterov does not look ahead", KERNEL, "(g[j] + mu * u[j])", "(g[j])", OF_OPTIMIZERS),
+    Mutant("kernel: RMSprop ascends", KERNEL, "- rate * d / (SQRT", "+ rate * d / (SQRT", OF_OPTIMIZERS),
+    Mutant(
+        "kernel: Adam's square keeps its bias", KERNEL, "(SQRT(v[j]) * root + eps)", "(SQRT(v[j]) + eps)",
+        OF_OPTIMIZERS,
+    ),
+    Mutant(
+        "kernel: max-norm never bites", KERNEL, "if (norm > radius)\n", "if (0)\n", transcription("kernel and bites")
+    ),
+    Mutant(
+        "kernel: the next step reads z", KERNEL, "corrected[here] = k ? y[there]", "corrected[here] = k ? z[there]",
+        transcription("kernel and paper"),
+    ),
+]  # fmt: skip
+
+OUTCOMES = {0: "SURVIVED", 1: "caught"}
+
+
+class Job(NamedTuple):
+    """Tests to run on a mutant, or on the package as it is."""
+
+    mutant: Mutant | None
+    tests: tuple[str, ...]
+
+    @property
+    def kernel(self) -> bool:
+        """Mutants of the rules in PyTorch must not hide behind the kernel."""
+        return self.mutant is None or self.mutant.file == KERNEL
+
+
+def unchanged(mutants: list[Mutant]) -> list[Job]:
+    """The tests of all these mutants on the package as it is: one job a file."""
+    selections: dict[str, set[str]] = {}
+    for mutant in mutants:
+        selections.setdefault(mutant.tests[0], set()).update(mutant.tests[2:] or {""})
+    return [
+        Job(None, (file,) if "" in words else (file, "-k", " or ".join(f"({word})" for word in sorted(words))))
+        for file, words in selections.items()
+    ]
+
+
+def make_copy(package: Path, mutant: Mutant | None, folder: Path) -> None:
+    """The package with one text replaced, in `folder`; a changed kernel is compiled again."""
+    copy = folder / "ptncn"
+    shutil.copytree(package, copy)
+    if mutant is None:
+        return
+    path = copy / mutant.file
+    path.write_text(mutant.apply(path.read_text(encoding="utf-8")), encoding="utf-8")
+    if mutant.file == KERNEL:
+        library = path.with_name(f"_step{sysconfig.get_config_var('EXT_SUFFIX')}")
+        library.unlink(missing_ok=True)
+        compiler = ["cc", "-shared", "-fPIC", "-O1", "-std=c11", "-o", library, path.with_name("step.c"), "-lm"]
+        subprocess.run(compiler, check=True)
+
+
+def run_tests(job: Job, folder: Path) -> int:
+    """pytest's exit code on the package in `folder`, 1 if a test failed. To be called in a process of its own."""
+    import pytest
+
+    output = os.open(folder / "output.txt", os.O_WRONLY | os.O_CREAT)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.chdir(ROOT)
+    os.environ["PTNCN_KERNEL"] = str(int(job.kernel))
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(folder))
+    signal.alarm(TIME_LIMIT)
+    code = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *job.tests]))
+    imported = Path(sys.modules["ptncn"].__file__ or "")
+    return code if imported.is_relative_to(folder) else WRONG_PACKAGE
+
+
+def judge(jobs: list[Job], scratch: Path, workers: int) -> list[int]:
+    """The exit code of each."""
+    import pytest  # noqa: F401 (once, for the processes below to inherit)
+    import torch
+    from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    torch.set_num_threads(1)
+    package = scratch / "package"  # as it is now, whatever happens to the working tree meanwhile
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    codes = [0] * len(jobs)
+    waiting, running = list(enumerate(jobs)), dict[int, int]()
+    columns = [*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn()]
+    with Progress(
+        *columns, TextColumn("{task.fields[last]}"), auto_refresh=False
+    ) as progress:  # forking, so no threads
+        task = progress.add_task("mutants", total=len(jobs), last="")
+        progress.refresh()
+        while waiting or running:
+            while waiting and len(running) < workers:
+                number, job = waiting.pop(0)
+                folder = scratch / str(number)
+                make_copy(package, job.mutant, folder)
+                pid = os.fork()
+                if pid == 0:
+                    os._exit(run_tests(job, folder))
+                running[pid] = number
+            pid, status = os.wait()
+            number = running.pop(pid)
+            codes[number] = os.waitstatus_to_exitcode(status)
+            mutant = jobs[number].mutant
+            progress.update(task, advance=1, last=mutant.why if mutant else "as it is", refresh=True)
+    return codes
+
+
+def main(pattern: str = "") -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    chosen = [mutant for mutant in MUTANTS if pattern in mutant.why]
+    if shutil.which("cc") is None:
+        chosen = [mutant for mutant in chosen if mutant.file != KERNEL]
+        print("no C compiler: the mutants of the kernel are left out")
+    for mutant in chosen:
+        mutant.apply((PACKAGE / mutant.file).read_text(encoding="utf-8"))
+    jobs = [*unchanged(chosen), *(Job(mutant, mutant.tests) for mutant in chosen)]
+    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    table, wrong = Table("mutant", "file", "", box=None), 0
+    with tempfile.TemporaryDirectory(prefix="ptncn-mutants-") as scratch:
+        for number, code in enumerate(judge(jobs, Path(scratch), workers)):
+            mutant, tests = jobs[number]
+            if mutant is not None:
+                table.add_row(mutant.why, mutant.file, OUTCOMES.get(code, f"DID NOT RUN ({code})"))
+            if code == (0 if mutant is None else 1):
+                continue
+            wrong += 1
+            if code != 0:
+                said = (Path(scratch) / str(number) / "output.txt").read_text(encoding="utf-8")[-2000:]
+                print(f"{mutant.why if mutant else 'the package as it is'}: pytest {' '.join(tests)}\n{said}\n")
+    Console().print(table)
+    print(f"\n{len(chosen)} mutants, " + (f"{wrong} PROBLEMS" if wrong else "all caught"))
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:2]))

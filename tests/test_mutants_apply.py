@@ -1,0 +1,26 @@
+"""The mutation script cannot rot: each of its texts is still there exactly once, and so are the tests it names."""
+
+import pytest
+
+from mutants import MUTANTS, PACKAGE, ROOT, Mutant
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.why)
+def test_it_changes_the_package_as_it_is(mutant):
+    text = (PACKAGE / mutant.file).read_text(encoding="utf-8")
+    changed = mutant.apply(text)
+    assert changed != text
+    if mutant.file.endswith(".py"):
+        compile(changed, mutant.file, "exec")
+    assert (ROOT / mutant.tests[0]).is_file()
+
+
+def test_each_is_another():
+    assert len({mutant.why for mutant in MUTANTS}) == len(MUTANTS)
+    assert len({(mutant.file, mutant.old, mutant.new) for mutant in MUTANTS}) == len(MUTANTS)
+
+
+@pytest.mark.parametrize("text", ["nothing of the kind", "x = 1; x = 1"])
+def test_a_text_that_is_not_there_exactly_once_is_an_error(text):
+    with pytest.raises(ValueError, match=r"a\.py contains 'x = 1' [02] times, not once"):
+        Mutant("why", "a.py", "x = 1", "x = 2", ()).apply(text)
