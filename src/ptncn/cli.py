@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import typer
 
+from ptncn.commands.data import app as data
+from ptncn.commands.demo import demo
+from ptncn.commands.forecast import forecast
+from ptncn.commands.learners import learners
+from ptncn.commands.stream import stream
+
 app = typer.Typer(
     name="ptncn",
     help="Learn sequences online: Parallel Temporal Neural Coding Networks and the learners they are compared with.",
@@ -11,6 +17,11 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(demo)
+app.command()(stream)
+app.command()(forecast)
+app.add_typer(data, name="data")
+app.command()(learners)
 
 if __name__ == "__main__":
     app()
