@@ -1,0 +1,170 @@
+"""The documentation is true: its links, tables, examples and commands.
+
+After an edit of the code, `python tests/test_docs.py` puts the line numbers and the table of presets right.
+"""
+
+import ast
+import dataclasses
+import doctest
+import importlib
+import pkgutil
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import ptncn
+from ptncn.cli import app
+from ptncn.network import PRESETS, Config
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src/ptncn"
+CHOICES = ROOT / "docs/choices.md"
+README = ROOT / "README.md"
+PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+LINE_LINK = re.compile(r"\[`([^`]+)`\]\(([^)#]+)#L(\d+)\)")
+TABLE = re.compile(r"(<!-- presets:.*?-->\n)(.*)(<!-- end of presets -->)", re.DOTALL)
+MODULES = [
+    name
+    for name in ["ptncn", *(info.name for info in pkgutil.walk_packages(ptncn.__path__, "ptncn."))]
+    if not name.startswith("ptncn.data") and name != "ptncn.kernels._step"  # tests/data looks after its own; C
+]
+
+
+@pytest.fixture
+def somewhere(tmp_path, monkeypatch):
+    """An empty folder, and no data."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PTNCN_DATA", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def line_of(page: Path, quoted: str, target: str) -> int:
+    """The one line of the linked file that contains the quoted text."""
+    lines = (page.parent / target).resolve().read_text(encoding="utf-8").splitlines()
+    found = [number for number, line in enumerate(lines, start=1) if quoted in line]
+    assert len(found) == 1, f"{page.name}: {target} has {quoted!r} on the lines {found}, one would be right"
+    return found[0]
+
+
+def preset_table() -> str:
+    rows = [f"| option | {' | '.join(f'`{name}`' for name in PRESETS)} |", "|---" * (len(PRESETS) + 1) + "|"]
+    configs = [Config(**options) for options in PRESETS.values()]
+    for option in dataclasses.fields(Config):
+        values = [repr(getattr(config, option.name)) for config in configs]
+        shown = [f"`{value}`" if value == values[0] else f"**`{value}`**" for value in values]
+        rows.append(f"| `{option.name}` | {' | '.join(shown)} |")
+    return "\n".join(rows) + "\n"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_to_lines_point_to_what_they_quote(page):
+    for quoted, target, number in LINE_LINK.findall(page.read_text(encoding="utf-8")):
+        right = line_of(page, quoted, target)
+        assert int(number) == right, f"{quoted!r} is on line {right} of {target}: python tests/test_docs.py"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_to_files_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+def test_every_option_is_on_the_page_of_choices_and_the_presets_are_what_they_are():
+    text = CHOICES.read_text(encoding="utf-8")
+    assert TABLE.search(text)[2] == preset_table(), "python tests/test_docs.py"
+    prose = TABLE.sub("", text)
+    for option in dataclasses.fields(Config):
+        assert re.search(rf"`{option.name}[`=]", prose), option.name
+    assert [int(number) for number in re.findall(r"^\| (\d+) \|", prose, re.MULTILINE)] == list(range(1, 15))
+
+
+def imported_parts(path: Path) -> set[str]:
+    """The parts of the package that a module imports when it is loaded, and not only for its types."""
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "ptncn":
+            inside = (node.module or "").split(".")[1:]
+            found |= {inside[0]} if inside else {alias.name for alias in node.names}
+    return found - {"__version__"}
+
+
+def test_imports_point_the_way_the_architecture_says():
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    table = text[text.index("| package |") :].split("\n\n")[0]
+    rows = [[re.findall(r"`([a-z_]+)(?:\.py|/)?`", cell) for cell in row.split("|")] for row in table.splitlines()[2:]]
+    anywhere = set(rows[0][1])
+    described = {part for row in rows for part in row[1]}
+    for _, parts, _, allowed, _ in rows:
+        for part in parts:
+            place = PACKAGE / part
+            for path in place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]:
+                extra = imported_parts(path) - {part, *allowed, *anywhere}
+                assert not extra, f"{path.relative_to(ROOT)} imports {extra}"
+    built = {path.stem for path in PACKAGE.glob("*.py")} | {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert described == built - {"__init__"}, "docs/architecture.md has a row for each"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # examples may leave a file open
+@pytest.mark.usefixtures("somewhere")
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings_run(name):
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        pytest.skip(f"an extra is not installed: {error.name}")
+    assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.usefixtures("somewhere")
+def test_the_python_of_the_readme_runs_from_top_to_bottom():
+    names: dict[str, object] = {}
+    code = blocks(README, "python")
+    assert len(code) >= 2
+    for block in code:
+        assert len(block.splitlines()) <= 15
+        exec(compile(block, "README.md", "exec"), names)
+
+
+def commands(page: Path) -> list[str]:
+    """The lines of its shell blocks that call ptncn; comments are left out."""
+    lines = [line.split("  #")[0].strip() for block in blocks(page, "sh") for line in block.splitlines()]
+    return [line for line in lines if line.startswith("ptncn ")]
+
+
+def test_the_commands_of_the_readme_run(somewhere, capfd):
+    """In their order, in an empty folder. The demo takes its short form; nothing is downloaded."""
+
+    (somewhere / "feed.csv").write_text("time,load\n" + "".join(f"{t},{(t % 7) / 7}\n" for t in range(60)))
+    lines = commands(README)
+    assert "ptncn demo" in lines
+    for line in lines:
+        arguments = shlex.split(line)[1:]
+        if arguments == ["demo"]:
+            arguments.append("--quick")
+        if arguments[:2] == ["data", "fetch"]:
+            arguments = [*arguments[:2], "--help"]
+        failed = app(arguments, standalone_mode=False)
+        assert not failed, f"{line}\n{capfd.readouterr()}"
+    for written in ("demo/filmstrip.png", "told.csv", "forecast.csv", "digits.gif"):
+        assert (somewhere / written).stat().st_size > 0
+
+
+def put_right() -> None:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        fixed = LINE_LINK.sub(lambda m: f"[`{m[1]}`]({m[2]}#L{line_of(page, m[1], m[2])})", text)  # noqa: B023
+        if page == CHOICES:
+            fixed = TABLE.sub(lambda m: m[1] + preset_table() + m[3], fixed)
+        if fixed != text:
+            page.write_text(fixed, encoding="utf-8")
+            print(f"{page.relative_to(ROOT)}: put right")
+
+
+if __name__ == "__main__":
+    put_right()
