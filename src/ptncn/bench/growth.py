@@ -17,12 +17,16 @@ BATCHES = (1, 2, 5, 10, 20, 50, 100)
 
 
 def measure_growth(
-    budget: float, units: Sequence[int] = UNITS, layers: Sequence[int] = LAYERS, batches: Sequence[int] = BATCHES
+    budget: float,
+    units: Sequence[int] = UNITS,
+    layers: Sequence[int] = LAYERS,
+    batches: Sequence[int] = BATCHES,
+    width: int = 1000,
 ) -> dict[str, Any]:
     """Milliseconds of a learning step; the exponent is that of the larger half of the units."""
     by_units = _times([Shape(n, 2, n, 20) for n in units], budget / 3)
-    by_layers = _times([Shape(500, depth, 500, 20) for depth in layers], budget / 3)
-    by_batch = _times([Shape(1000, 2, 1000, rows) for rows in batches], budget / 3)
+    by_layers = _times([Shape(width // 2, depth, width // 2, 20) for depth in layers], budget / 3)
+    by_batch = _times([Shape(width, 2, width, rows) for rows in batches], budget / 3)
     large = len(units) // 2
     slope = np.polyfit(np.log(units[large:]), np.log(by_units[large:]), 1)[0]
     return {

@@ -109,7 +109,7 @@ def _in_threads(part: Callable[[int, int], object], count: int) -> Callable[[], 
     return everything
 
 
-def matrix_rate(size: int = 2000) -> float:
+def matrix_rate(size: int) -> float:
     """GFLOP/s of a large square product, the roof of anything made of products."""
     a, b, out = torch.rand(size, size), torch.rand(size, size), torch.empty(size, size)
     times = [seconds(lambda: torch.mm(a, b, out=out)) for _ in range(8)]

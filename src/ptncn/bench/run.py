@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -77,7 +78,7 @@ def _roofs(plan: Plan) -> dict[str, Any]:
     largest = max(shape.all_weights for shape in plan.shapes)
     read = Read(largest)
     return {
-        "gflops": matrix_rate(),
+        "gflops": matrix_rate(min(2000, math.isqrt(largest))),
         "gigabytes_a_second": 4 * largest / read.ms[read.way] / 1e6,
         "read_by": read.way,
         "read_ms": read.ms,
