@@ -39,6 +39,7 @@ def record() -> dict[str, Any]:
             "compiled_kernel": True,
             "date": "2020-01-01",
             "load": 0.1,
+            "others": 0.01,
             "idle": True,
             "gflops": 90.0,
             "gigabytes_a_second": 25.0,

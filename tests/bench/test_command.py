@@ -42,7 +42,7 @@ def test_the_record_has_rows_with_ratios(tmp_path: Path) -> None:
         assert row["iqr"] >= 0
         assert row["samples"] >= 3
     assert {(row["shape"], row["batch"]) for row in record["rows"]} == {("6-2x5", 3), ("6-1x5", 1)}
-    assert {"cpu", "cores", "torch", "threads", "load", "idle", "gflops"} <= set(record["machine"])
+    assert {"cpu", "cores", "torch", "threads", "load", "others", "idle", "gflops"} <= set(record["machine"])
 
 
 def test_one_contestant_brings_its_limit_along() -> None:

@@ -1,9 +1,13 @@
 """What is measured beside the times of a step, at sizes that take no time."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
 from ptncn.bench import endurance, memory, options
+from ptncn.bench.company import Company
 from ptncn.bench.growth import measure_growth
 from ptncn.bench.machine import BUSY, describe_machine, warning
 from ptncn.bench.profiling import profile_step
@@ -75,3 +79,12 @@ def test_a_profile_counts_calls() -> None:
 def test_a_busy_machine_is_noticed() -> None:
     assert warning(describe_machine(load=0.0)) is None
     assert str(BUSY + 1) in (warning(describe_machine(load=BUSY + 1)) or "")
+    assert "others took 90%" in (warning({**describe_machine(load=0.0), "others": 0.9}) or "")
+
+
+def test_company_is_noticed() -> None:
+    company = Company()
+    if company.share() is None:
+        pytest.skip("this system does not say what others do")
+    subprocess.run([sys.executable, "-c", "sum(range(10**6))"], check=True)
+    assert 0 <= company.share() <= 1

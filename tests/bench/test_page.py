@@ -47,8 +47,10 @@ def test_missed_targets_come_first() -> None:
 
 def test_a_busy_machine_is_called_out() -> None:
     record = made_up.record()
-    record["machine"] |= {"load": 3.0, "idle": False}
-    assert "**Warning: the machine was not idle: the load average was 3.0" in make_page(record, "made-up.json")
+    record["machine"] |= {"load": 3.0, "others": 0.4, "idle": False}
+    page = make_page(record, "made-up.json")
+    assert "**Warning: the machine was not idle: the load average was 3.0" in page
+    assert "others took 40% of the cores" in page
 
 
 def test_a_record_of_rows_alone_makes_a_page() -> None:

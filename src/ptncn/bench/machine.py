@@ -15,11 +15,12 @@ from ptncn import kernels
 
 BUSY = 0.5
 """Load average above which the machine has something else to do."""
+COMPANY = 0.05
+"""Share of the cores that others may take during the run."""
 
 
-def describe_machine(load: float | None = None) -> dict[str, Any]:
-    """`load` is the load average before the start, where the caller took it."""
-    load = load_average() if load is None else load
+def describe_machine(load: float) -> dict[str, Any]:
+    """`load` is the load average before the start; whoever knows what others did since then adds it as "others"."""
     return {
         "cpu": _processor(),
         "cores": os.cpu_count(),
@@ -31,7 +32,7 @@ def describe_machine(load: float | None = None) -> dict[str, Any]:
         "compiled_kernel": kernels.load() is not None,
         "date": date.today().isoformat(),
         "load": round(load, 2),
-        "idle": load <= BUSY,
+        "others": None,
     }
 
 
@@ -41,12 +42,18 @@ def load_average() -> float:
 
 
 def warning(machine: dict[str, Any]) -> str | None:
-    if machine["idle"]:
+    if is_idle(machine):
         return None
+    others = machine["others"]
+    during = "" if others is None else f", and others took {others:.0%} of the cores during the run"
     return (
-        f"the machine was not idle: the load average was {machine['load']} before the start, and up to {BUSY} would "
-        "be right. These times say little; ratios between them a little more"
+        f"the machine was not idle: the load average was {machine['load']} before the start{during}. Up to {BUSY} and "
+        f"{COMPANY:.0%} would be right. These times say little; ratios between them a little more"
     )
+
+
+def is_idle(machine: dict[str, Any]) -> bool:
+    return bool(machine["load"] <= BUSY and (machine["others"] or 0.0) <= COMPANY)
 
 
 def _processor() -> str:

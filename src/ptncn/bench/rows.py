@@ -6,6 +6,7 @@ import gc
 from collections.abc import Sequence
 from typing import Any
 
+from ptncn.bench.company import Company
 from ptncn.bench.contestants import limit_of, make_contestant
 from ptncn.bench.shapes import Shape
 from ptncn.bench.timing import LEAST, Contestant, interleave
@@ -23,7 +24,9 @@ def measure(shape: Shape, whats: Sequence[str], budget: float, least: int = LEAS
             contestants.append(make_contestant(what, shape))
         except MemoryError as error:
             skipped.append({"shape": shape.name, "batch": shape.batch, "what": what, "reason": str(error)})
+    company = Company()
     samples = interleave(contestants, budget, least)
+    others = company.share()
     rows = []
     for what, each in samples.items():
         limit = limit_of(what, shape)
@@ -36,6 +39,7 @@ def measure(shape: Shape, whats: Sequence[str], budget: float, least: int = LEAS
                 **summary,
                 "ratio": summary["ms"] / samples[limit].summary()["ms"],
                 "limit": limit,
+                "others": others,
             }
         )
     del contestants, samples

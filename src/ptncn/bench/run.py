@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ptncn.bench.company import Company
 from ptncn.bench.contestants import ALL, QUICK
 from ptncn.bench.endurance import LONG, measure_generator, measure_long_run
 from ptncn.bench.growth import measure_growth
 from ptncn.bench.limits import Read, matrix_rate
-from ptncn.bench.machine import describe_machine, load_average
+from ptncn.bench.machine import describe_machine, is_idle, load_average
 from ptncn.bench.memory import measure_memory
 from ptncn.bench.options import measure_options
 from ptncn.bench.profiling import profile_step
@@ -56,8 +57,8 @@ def make_plan(*, quick: bool, shapes: Sequence[str] = (), whats: Sequence[str] =
 
 def run(plan: Plan, tell: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
     """{"machine", "rows", "skipped", "targets"} and the extras by their names."""
-    start, load = time.perf_counter(), load_average()
-    record: dict[str, Any] = {"machine": describe_machine(load), "rows": [], "skipped": []}
+    start, company = time.perf_counter(), Company()
+    record: dict[str, Any] = {"machine": describe_machine(load_average()), "rows": [], "skipped": []}
     tell("how fast this machine multiplies and reads")
     record["machine"] |= _roofs(plan)
     for shape in plan.shapes if plan.whats else ():
@@ -68,6 +69,8 @@ def run(plan: Plan, tell: Callable[[str], None] = lambda line: None) -> dict[str
     for name in plan.extras:
         tell(name)
         record[name] = _measure_extra(name, plan)
+    record["machine"]["others"] = company.share()
+    record["machine"]["idle"] = is_idle(record["machine"])
     record["targets"] = judge(record)
     record["seconds"] = round(time.perf_counter() - start, 1)
     return record
