@@ -1,6 +1,11 @@
 """The compiled kernel is optional: without a C compiler the package installs and works all the same."""
 
+import sys
+
 from setuptools import Extension, setup
+
+# PyTorch for Linux brings the OpenMP runtime that GCC's code asks for: both then share one pool of threads.
+threads = ["-fopenmp"] if sys.platform == "linux" else []
 
 setup(
     ext_modules=[
@@ -8,7 +13,8 @@ setup(
             "ptncn.kernels._step",
             ["src/ptncn/kernels/step.c"],
             depends=["src/ptncn/kernels/step.inc"],
-            extra_compile_args=["-O3", "-std=c11", "-fno-math-errno", "-fno-trapping-math"],
+            extra_compile_args=["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math", *threads],
+            extra_link_args=threads,
             optional=True,
         )
     ]

@@ -20,8 +20,8 @@ from torch import Tensor
 
 import ptncn
 from ptncn.learners import make
-from ptncn.learners.base import state_bytes
 from ptncn.learners.rtrl import RTRL
+from ptncn.metrics import bytes_of
 from ptncn.metrics.gradient import GradientMeter
 
 CELLS = [("rnn", 1), ("lstm", 1), ("gru", 1), ("rhn", 1), ("rhn", 3)]
@@ -155,7 +155,7 @@ def cost(kind: str, input_size: int, hidden_size: int, batch_size: int) -> dict[
         "hidden_size": hidden_size,
         "batch_size": batch_size,
         "milliseconds": 1000 * min(seconds[1:]),
-        "state_bytes": state_bytes(state),
+        "state_bytes": bytes_of(state),
     }
 
 

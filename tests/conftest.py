@@ -13,8 +13,9 @@ def _one_thread() -> None:
 
 @pytest.fixture
 def in_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small networks too take their steps in PyTorch."""
-    monkeypatch.setattr(compiled, "SMALL", 0)
+    """Steps are taken in PyTorch, however few rows there are."""
+    monkeypatch.setattr(compiled, "ROWS_OF_SMALL", 0)
+    monkeypatch.setattr(compiled, "ROWS_OF_LARGE", 0)
 
 
 @pytest.fixture(params=["kernel", "pytorch"])

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from ptncn import PTNCN
+from ptncn.updates import MaxNorm, Synapses
 
 
 @pytest.mark.parametrize("learn", [True, False])
@@ -16,3 +17,20 @@ def test_rows_that_were_not_observed_have_no_errors(learn):
     for e in out.errors:
         assert not e[1].any()
         assert e[[0, 2]].abs().sum(-1).all()
+
+
+def test_the_postponed_check_of_the_norms_is_not_late_when_one_row_runs_away():
+    """Three rows stay short and one grows steadily beyond the radius: it is held there at the very step."""
+    weight = torch.full((4, 3), 0.1, dtype=torch.float64)
+    always = weight.clone()
+    step = torch.zeros_like(weight)
+    step[2] = torch.tensor([0.03, -0.02, 0.01], dtype=torch.float64)
+    ball, held = MaxNorm(2.0), 0
+    for _ in range(100):
+        weight += step
+        always += step
+        ball.project(Synapses(weight), growth=float(step.norm(dim=1).max()))
+        held += int(always.norm(dim=1).max() > 2.0)
+        always *= (2.0 / always.norm(dim=1, keepdim=True)).clamp_max(1.0)
+        torch.testing.assert_close(weight, always, rtol=0, atol=1e-12)
+    assert 10 < held < 90

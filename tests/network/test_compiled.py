@@ -5,6 +5,7 @@ import torch
 
 from ptncn import PTNCN, kernels
 from ptncn.network import compiled
+from ptncn.updates import synapses
 
 pytestmark = pytest.mark.skipif(kernels.load() is None, reason="the compiled kernel was not built: no C compiler")
 
@@ -39,10 +40,10 @@ def run(options, rows, steps, masks=()):
 
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("rule", RULES)
-def test_three_hundred_steps_tell_the_same(rule, rows, monkeypatch):
+def test_three_hundred_steps_tell_the_same(rule, rows, request):
     fast, fast_state, told = run(RULES[rule], rows, 300)
     assert fast._kernel(rows) is not None
-    monkeypatch.setattr(compiled, "SMALL", 0)
+    request.getfixturevalue("in_pytorch")
     plain, plain_state, expected = run(RULES[rule], rows, 300)
     assert plain._kernel(rows) is None
     torch.testing.assert_close(told, expected, rtol=0, atol=1e-10)
@@ -52,11 +53,11 @@ def test_three_hundred_steps_tell_the_same(rule, rows, monkeypatch):
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_each_activation_is_the_same(activation, monkeypatch):
+def test_each_activation_is_the_same(activation, request):
     options = {"activation": activation, "hidden_prediction": "tanh", "lr": 0.001, "error_rule": "transpose"}
     fast, _, told = run(options, 2, 40)
     assert fast._kernel(2) is not None
-    monkeypatch.setattr(compiled, "SMALL", 0)
+    request.getfixturevalue("in_pytorch")
     torch.testing.assert_close(told, run(options, 2, 40)[2], rtol=0, atol=1e-10)
 
 
@@ -74,8 +75,44 @@ def test_rules_that_the_kernel_does_not_have_are_left_to_pytorch(options):
     assert PTNCN(7, [5], **options)._kernel(1) is None
 
 
-def test_large_networks_and_batches_are_left_to_pytorch():
-    assert PTNCN(600, [300, 300])._kernel(1) is None
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("rule", ["sgd", "clip", "temporal", "tight ball", "corrections"])
+def test_large_networks_postpone_in_the_kernel_too(rule, rows, threads, monkeypatch, request):
+    """Everything counts as large: all matrices have queues, and are read by several threads."""
+    monkeypatch.setattr(compiled, "SMALL", 0)
+    monkeypatch.setattr(synapses, "LARGE", 0)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    fast, _, told = run(RULES[rule], rows, 300)
+    assert fast._kernel(rows) is not None
+    assert rule == "tight ball" or fast.layers[0].W.queued > 0
+    monkeypatch.setattr(synapses, "LARGE", 1 << 19)
+    request.getfixturevalue("in_pytorch")
+    plain, _, expected = run(RULES[rule], rows, 300)
+    torch.testing.assert_close(told, expected, rtol=0, atol=1e-10)
+    for name, weight in plain.synapses().items():
+        torch.testing.assert_close(fast.synapses()[name], weight, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_network_that_is_really_large_tells_the_same_on_two_threads(rows, monkeypatch, request):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    told = []
+    for _ in range(2):
+        net = PTNCN(900, [700, 300], dtype="float64", error_rule="transpose", lr=0.01, max_norm=1.0)
+        state, chance = net.begin(rows), torch.Generator().manual_seed(0)
+        xs = torch.rand(50, rows, 900, generator=chance, dtype=torch.float64) * (
+            torch.rand(50, rows, 900, generator=chance, dtype=torch.float64) < 0.2
+        )
+        told.append(torch.stack([net.step(x, state).prediction for x in xs]))
+        request.getfixturevalue("in_pytorch")
+    torch.testing.assert_close(*told, rtol=0, atol=1e-10)
+
+
+def test_other_large_networks_and_batches_are_left_to_pytorch():
+    assert PTNCN(600, [300, 300])._kernel(3) is None
+    assert PTNCN(600, [300, 300], optimizer="adam")._kernel(1) is None
+    assert PTNCN(600, [300, 300], weight_decay=0.1)._kernel(1) is None
     assert PTNCN(7, [5])._kernel(9) is None
 
 

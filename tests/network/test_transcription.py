@@ -73,7 +73,10 @@ VARIANTS = {
         {"decay": 0.1, "opt": "adam", **ADAPTIVE},
     ),
     "schedule": ({"schedule": Schedule("cosine", steps=30, final=0.1)}, {"lr_at": cosine_to(0.1, 30)}),
-    "sign": ({"activation": "sign", "hidden_prediction": "identity"}, {"phi": "sign", "phi_o": "identity"}),
+    "sign": (
+        {"activation": "sign", "hidden_prediction": "identity", "rescale": "none", "lr": 0.003},
+        {"phi": "sign", "phi_o": "identity", "rescale": "none", "lr": 0.003},
+    ),
     "sigmoid": ({"activation": "sigmoid"}, {"phi": "sigmoid", "phi_o": "sigmoid"}),
     "leaky relu": (
         {"activation": "leaky_relu", "rescale": "none"},

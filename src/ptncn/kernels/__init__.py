@@ -5,9 +5,8 @@ from __future__ import annotations
 import ctypes
 import importlib.machinery
 import os
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -17,9 +16,9 @@ pointer, whole, real = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
 
 
 class Matrix(ctypes.Structure):
-    """Weights, and up to two moments of the same shape."""
+    """Weights, up to two moments of the same shape, and a queue of outer products."""
 
-    _fields_ = [(name, pointer) for name in ("weight", "first", "second")]
+    _fields_ = [*((name, pointer) for name in ("weight", "first", "second", "pre", "post")), ("queued", whole)]
 
 
 class Rule(ctypes.Structure):
@@ -47,40 +46,31 @@ def load() -> ctypes.CDLL | None:
 
 
 def update(rule: Rule, weight: Tensor, first: Tensor | None, second: Tensor | None, pre: Tensor, post: Tensor) -> None:
-    """Move `weight` (from, to) and its moments against preᵀ post in one pass over them, on PyTorch's threads' number.
+    """Move `weight` (from, to) and its moments against preᵀ post, in one pass over them.
 
     The gradient is made a few rows at a time and never kept.
     """
-    library = load()
-    assert library is not None
-    function = getattr(library, f"update_{str(weight.dtype).removeprefix('torch.')}")
-    (rows, from_), to, size = pre.shape, weight.shape[1], weight.element_size()
     pre, post = pre.contiguous(), post.contiguous()
-    threads = torch.get_num_threads() if weight.numel() > 1 << 16 else 1
-
-    def part(start: int, end: int) -> None:
-        held = (weight, first, second)
-        matrix = Matrix(*(None if each is None else each.data_ptr() + start * to * size for each in held))
-        function(
-            ctypes.byref(rule),
-            ctypes.byref(matrix),
-            whole(end - start),
-            whole(to),
-            pointer(pre.data_ptr() + start * size),
-            whole(from_),
-            pointer(post.data_ptr()),
-            whole(to),
-            whole(rows),
-            real(1.0),
-        )
-
-    bounds = [from_ * index // threads for index in range(threads + 1)]
-    others = [_pool().submit(part, *ends) for ends in pairwise(bounds[1:])]
-    part(*bounds[:2])
-    for other in others:
-        other.result()
+    matrix = Matrix(*(None if each is None else each.data_ptr() for each in (weight, first, second)))
+    function("update", weight.dtype)(
+        ctypes.byref(rule),
+        ctypes.byref(matrix),
+        *map(whole, weight.shape),
+        pointer(pre.data_ptr()),
+        whole(pre.shape[1]),
+        pointer(post.data_ptr()),
+        whole(post.shape[1]),
+        whole(len(pre)),
+        real(1.0),
+        whole(torch.get_num_threads() if weight.numel() > 1 << 16 else 1),
+    )
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(thread_name_prefix="ptncn")
+def function(name: str, dtype: torch.dtype) -> Callable[..., None]:
+    """The library's function of that name for numbers of a type, as this processor runs it best."""
+    library = load()
+    assert library is not None
+    suffix = "_avx2" if library.has_avx2() else ""
+    found: Callable[..., None] = getattr(library, f"{name}_{str(dtype).removeprefix('torch.')}{suffix}")
+    return found

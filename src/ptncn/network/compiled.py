@@ -1,12 +1,12 @@
-"""A step of a small network by the compiled kernel: the same numbers as `equations`, without the interpreter.
+"""A step on few rows by the compiled kernel: the same numbers as `equations`, without the interpreter.
 
-With a few dozen units the time of a step in PyTorch is that of its hundred calls. The kernel makes one.
+With a few dozen units the time of a step in PyTorch is that of its hundred calls; with thousands of them and one row,
+that of products which do not read memory as fast as it can be read. The kernel is one call, and reads on all threads.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,9 +21,9 @@ from ptncn.outputs import Output
 from ptncn.updates import LocalLearning, Synapses
 
 SMALL = 1 << 18
-"""Weights up to which a network stays in the processor's caches, and one thread is enough."""
-FEW_ROWS = 8
-"""Rows up to which the kernel's plain loops are as good as a matrix product."""
+"""Weights of a network that stays in the processor's caches."""
+ROWS_OF_SMALL, ROWS_OF_LARGE = 8, 2
+"""Rows up to which plain loops are as good as a matrix product, for such a network and for a larger one."""
 
 _ACTIVATIONS = ("identity", "tanh", "sigmoid", "relu", "relu6", "leaky_relu", "gelu", "sign", "step")
 _OUTPUT_CODES = {"gaussian": 0, "bernoulli": 2, "categorical": 9}
@@ -36,7 +36,8 @@ class _Network(ctypes.Structure):
         *((name, whole) for name in ("presynaptic_z", "teach_with_displacement", "error_rule", "rescale")),
         *((name, real) for name in ("beta", "gamma", "lam", "temporal_sign", "row_weight", "radius", "share")),
         ("max_norm", real),
-        ("scratch", pointer),
+        ("threads", whole),
+        *((name, pointer) for name in ("scratch", "parts")),
     ]
 
 
@@ -53,17 +54,24 @@ class CompiledStep:
     """The kernel bound to the weights and moments of one network and to a number of rows."""
 
     def __init__(self, layers: list[Layer], learning: LocalLearning, output: Output, config: Config, rows: int) -> None:
-        library = kernels.load()
         weight = layers[0].W.weight
-        assert library is not None
-        self._function: Callable[..., None] = getattr(library, f"step_{str(weight.dtype).removeprefix('torch.')}")
+        self._function = kernels.function("step", weight.dtype)
         self.sizes = [layers[0].W.weight.shape[1], *(layer.W.weight.shape[0] for layer in layers)]
         self.rows = rows
         self.learning = learning
         parts = (self.sizes[0], self.sizes[0], *self.sizes[:-1], *self.sizes[1:] * 2)
         self._told = [rows * size for size in (*parts, sum(parts))]
         total, widest = sum(self.sizes), max(self.sizes)
+        threads = torch.get_num_threads()
         self._scratch = weight.new_empty(rows * (2 * total + widest))
+        self._parts = weight.new_empty(threads * rows * widest)
+        self._postponed = {
+            name: part
+            for layer in layers
+            for name, part in layer.synapses().items()
+            if part.postpones(rows) and (config.error_rule != "fixed" or name[0] != "E")
+        }
+        self._entries: dict[str, Matrix] = {}
         self._kept: list[Any] = []  # what the structures point to
         self._step = _Step()
         scope = config.beta if config.beta_scope == "all" else 1.0
@@ -87,7 +95,9 @@ class CompiledStep:
             radius=config.radius,
             share=1.0 / rows if config.reduction == "sum_then_mean" else 1.0,
             max_norm=config.max_norm or 0.0,
+            threads=threads,
             scratch=self._scratch.data_ptr(),
+            parts=self._parts.data_ptr(),
         )
         self._arguments = ctypes.byref(self._network), ctypes.byref(self._step)
 
@@ -104,10 +114,13 @@ class CompiledStep:
         step.prediction, step.logits, step.e = flat[0].data_ptr(), flat[1].data_ptr(), flat[2].data_ptr()
         step.z, step.y = flat[2 + depth].data_ptr(), flat[2 + 2 * depth].data_ptr()
         step.learn = learn
+        for name, part in self._postponed.items():
+            self._entries[name].queued = part.queued
         if learn:
             step.rule, step.rule_error, step.rule_bias = self.learning.rules()
-            self.learning.note_update()
         self._function(*self._arguments)
+        if learn:
+            self.learning.note_update(self._postponed, self.rows)
         prediction, logits, *told = [part.view(self.rows, -1) for part in flat]
         return prediction, logits, told[:depth], told[depth : 2 * depth], told[2 * depth :]
 
@@ -125,7 +138,10 @@ class CompiledStep:
         for layer, matrix in zip(layers, array, strict=True):
             part: Synapses | None = layer.synapses().get(f"{name}{layer.number}")
             if part is not None:
+                self._entries[f"{name}{layer.number}"] = matrix
                 matrix.weight = part.weight.data_ptr()
+                if f"{name}{layer.number}" in self._postponed:
+                    matrix.pre, matrix.post = (queue.data_ptr() for queue in part.room())
                 if moments := optimizer.held(f"{name}{layer.number}"):
                     first, second = optimizer.places(*moments)
                     matrix.first = None if first is None else first.data_ptr()
@@ -149,7 +165,10 @@ def compiled_step(
     """The kernel for this network and batch, or None where the rules, the size or the machine ask for PyTorch."""
     weights = [part.weight for layer in layers for part in layer.synapses().values()]
     codes = [_code(phi) for phi in (*(layer.phi for layer in layers), *(layer.phi_o for layer in layers[1:]))]
-    if rows > FEW_ROWS or sum(weight.numel() for weight in weights) > SMALL or config.xi or -1 in codes:
+    small = sum(weight.numel() for weight in weights) <= SMALL
+    if rows > (ROWS_OF_SMALL if small else ROWS_OF_LARGE) or config.xi or -1 in codes:
+        return None
+    if not small and (config.optimizer != "sgd" or config.weight_decay):
         return None
     if weights[0].device.type != "cpu" or kernels.load() is None:
         return None

@@ -82,11 +82,11 @@ def teach_error_weights(
     return Factors([e_below], Activity(config.temporal_sign * (e_z - e_z_before)))
 
 
-def with_hebbian(rule: Factors, post: Tensor, xi: float) -> Factors:
+def with_hebbian(rule: Factors, post: Tensor, weight: Tensor | None, xi: float) -> Factors:
     """Δ − ξ post preᵀ / ‖post preᵀ‖ (equations 22 and 23), `post` being post-synaptic activity."""
     if not xi:
         return rule
-    hebbian = Factors(rule.pre, Activity(post))
+    hebbian = Factors(rule.pre, Activity(_weighed(post, weight)))
     return rule.plus(hebbian.post, -xi * inverse(hebbian.norms()))
 
 
@@ -147,18 +147,20 @@ def learn(
     e_z_before: Tensor | None,
     layers: list[Layer],
     config: Config,
-    weight: Tensor | float,
+    weight: Tensor | None,
 ) -> dict[str, Factors]:
     """The update of each group of synapses: R1, which is M1, V1 and U1 stacked, then W1, E1, b1, c1, R2, …
 
     `before` is [x, y¹, …, yᴸ] (or z in place of y) and `e_z_before` [e_z¹, …, e_zᴸ] of the previous step. `weight`
-    says how much a row counts, (B, 1), or all of them alike.
+    (B, 1) says how much a row counts, if not all count alike.
     """
     sizes = [x.shape[1], *(own.shape[1] for own in y)]
     pre = [Activity(part) for part in torch.split(before, sizes, dim=1)]  # x, y¹, …, yᴸ of the previous step
-    e_z = [(own - corrected) * weight for own, corrected in zip(guess.z, y, strict=True)]
+    e_z = [_weighed(own - corrected, weight) for own, corrected in zip(guess.z, y, strict=True)]
     e_z_old = (
-        [None] * len(y) if e_z_before is None else [old * weight for old in torch.split(e_z_before, sizes[1:], dim=1)]
+        [None] * len(y)
+        if e_z_before is None
+        else [_weighed(old, weight) for old in torch.split(e_z_before, sizes[1:], dim=1)]
     )
     z = [x, *guess.z]
     always = Activity(x.new_ones(len(x), 1))
@@ -166,11 +168,11 @@ def learn(
     for layer in layers:
         n = layer.number
         teach_z = Activity(e_z[n - 1])  # equation 20
-        teach_o = Activity(e_z[n - 2] if n > 1 and config.prediction_error == "e_z" else e[n - 1] * weight)
+        teach_o = Activity(e_z[n - 2] if n > 1 and config.prediction_error == "e_z" else _weighed(e[n - 1], weight))
         dR = Factors(pre[n - 1 : n + 2], teach_z)  # equations 17 to 19: e_z y₋ᵀ, e_z yᵀ, e_z y₊ᵀ
         dW = Factors([Activity(z[n])], teach_o)  # equation 15: e₋ zᵀ
-        updates[f"R{n}"] = with_hebbian(dR, z[n] * weight, config.xi)
-        updates[f"W{n}"] = with_hebbian(dW, z[n - 1] * weight, config.xi)
+        updates[f"R{n}"] = with_hebbian(dR, z[n], weight, config.xi)
+        updates[f"W{n}"] = with_hebbian(dW, z[n - 1], weight, config.xi)
         if config.error_rule != "fixed":
             e_below = Activity(e[n - 1])
             updates[f"E{n}"] = teach_error_weights(e_below, e_z[n - 1], e_z_old[n - 1], dW, config)
@@ -192,6 +194,10 @@ def prediction_discrepancy(fit: Tensor, z: Tensor, e_own: Tensor | None, config:
 def state_discrepancy(z: Tensor, y: Tensor) -> Tensor:
     """(B,) ½ ‖y − z‖² (equation 16)."""
     return 0.5 * (y - z).square().sum(-1)
+
+
+def _weighed(signal: Tensor, weight: Tensor | None) -> Tensor:
+    return signal if weight is None else signal * weight
 
 
 def _bias(bias: Synapses | None) -> Tensor | None:

@@ -252,8 +252,9 @@ class PTNCN(nn.Module):
         state: PTNCNState,
         rows: Tensor | None,
     ) -> None:
-        share = 1.0 / state.batch_size if self.config.reduction == "mean" else 1.0
-        weight = share if rows is None else rows[:, None].to(x.dtype) * share
+        weight = None if rows is None else rows[:, None].to(x.dtype)
+        if self.config.reduction == "mean":
+            weight = (x.new_ones(len(x), 1) if weight is None else weight) / state.batch_size
         before = state.corrected if state.uncorrected is None else state.uncorrected
         updates = equations.learn(x, guess, e, y, before, state.displacement, self.layers, self.config, weight)
         self.learning.apply_updates(self._synapses(), updates, state.batch_size)

@@ -29,7 +29,6 @@ class LocalLearning(nn.Module):
         super().__init__()
         learnt = {name: w.weight for name, w in weights.items() if config.error_rule != "fixed" or name[0] != "E"}
         self.config = config
-        self._bounds_hold = True
         self.optimizer = OPTIMIZERS[config.optimizer](learnt, config)
         self.balls = {
             name: MaxNorm(config.max_norm) for name in learnt if config.max_norm is not None and name[0].isupper()
@@ -43,10 +42,6 @@ class LocalLearning(nn.Module):
 
     def apply_updates(self, weights: Mapping[str, Synapses], updates: Mapping[str, Factors], batch_size: int) -> None:
         """Descend each update. `batch_size` is B; updates with a Hebbian part have 2 B rows."""
-        if not self._bounds_hold:
-            for ball in self.balls.values():
-                ball.forget()
-            self._bounds_hold = True
         share = 1.0 / batch_size if self.config.reduction == "sum_then_mean" else 1.0
         for name, factors in updates.items():
             self._descend(name, weights[name], factors, share)
@@ -58,10 +53,18 @@ class LocalLearning(nn.Module):
         rule = self.optimizer.rule
         return rule(lr, lr * decay), rule(lr_error, lr_error * decay), rule(lr, 0.0)
 
-    def note_update(self) -> None:
-        """Someone else, who keeps to the same rules, makes this update."""
+    def note_update(self, postponed: Mapping[str, Synapses], rows: int) -> None:
+        """Someone else, who keeps to the same rules, made this update, and put so many rows into some queues."""
+        for name, part in postponed.items():
+            ball = self.balls.get(name)
+            if ball is not None and part.weight._version != ball.version:
+                ball.forget()
+            part.grow(rows)
+            if ball is not None:
+                self._project(ball, part, self.step_size(name))
+        for name in self.balls.keys() - postponed.keys():
+            self.balls[name].forget()
         self.optimizer.updates += 1
-        self._bounds_hold = False
 
     def _descend(self, name: str, synapses: Synapses, factors: Factors, share: float) -> None:
         config, lr = self.config, self.step_size(name)
@@ -73,9 +76,12 @@ class LocalLearning(nn.Module):
         decay = lr * config.weight_decay if name[0].isupper() else 0.0
         self.optimizer.step(name, synapses, pre, factors.post.value, lr, decay)
         if ball is not None:
-            longest = None if config.rescale == "none" else config.radius * share
-            ball.project(synapses, self.optimizer.growth(longest, lr, synapses.weight.shape[1]))
-            ball.version = synapses.weight._version
+            self._project(ball, synapses, lr, share)
+
+    def _project(self, ball: MaxNorm, synapses: Synapses, lr: float, share: float = 1.0) -> None:
+        longest = None if self.config.rescale == "none" else self.config.radius * share
+        ball.project(synapses, self.optimizer.growth(longest, lr, synapses.weight.shape[1]))
+        ball.version = synapses.weight._version
 
     def snapshot(self) -> dict[str, Any]:
         moments = {name: value.clone() for name, value in self.optimizer.named_buffers()}

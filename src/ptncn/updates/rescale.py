@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from ptncn.updates.factors import Factors, inverse
+from ptncn.updates.factors import Factors
 
 
 def rescaling(factors: Factors, rule: str, radius: float) -> Tensor | None:
@@ -15,5 +15,5 @@ def rescaling(factors: Factors, rule: str, radius: float) -> Tensor | None:
     if rule == "none":
         return None
     if rule == "unit":
-        return inverse(factors.norms()) * radius
+        return radius / factors.norms().clamp_min(1e-30)  # an update that is 0 stays 0
     return radius / factors.norms().clamp_min(radius)

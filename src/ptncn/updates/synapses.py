@@ -27,19 +27,40 @@ class Synapses:
 
     def send(self, x: Tensor, onto: Tensor | None = None, scale: float = 1.0) -> Tensor:
         """onto + scale · x W, (B, to) from (B, from)."""
-        out = x @ self.weight if onto is None else torch.addmm(onto, x, self.weight, alpha=scale)
+        x = x if scale == 1.0 else x * scale
+        out = x @ self.weight
         if self.queued:
             pre, post = self.queue()
-            out.addmm_(x @ pre.T, post, alpha=scale)
-        return out
+            out.addmm_(x @ pre.T, post)
+        return out if onto is None else out.add_(onto)  # a product that adds to something is slower in MKL
+
+    def postpones(self, rows: int, keep: float = 1.0) -> bool:
+        """Whether an update of so many rows is queued; that of a bias, which is read as it is, never is."""
+        large = len(self.weight) > 1 and self.weight.numel() >= LARGE
+        return large and keep == 1.0 and rows * 8 <= POSTPONED_ROWS
 
     def add(self, pre: Tensor, post: Tensor, scale: float, keep: float = 1.0) -> None:
         """weight = keep · weight + scale · preᵀ post."""
-        if keep != 1.0 or len(pre) * 8 > POSTPONED_ROWS or self.weight.numel() < LARGE:
+        if not self.postpones(len(pre), keep):
             self.write().addmm_(pre.T, post, beta=keep, alpha=scale)
             return
-        self._enqueue(pre * scale, post)
-        if self.queued + len(pre) > POSTPONED_ROWS:
+        all_pre, all_post = self.room()
+        end = self.queued + len(pre)
+        torch.mul(pre, scale, out=all_pre[self.queued : end])
+        all_post[self.queued : end] = post
+        self.grow(len(pre))
+
+    def room(self) -> tuple[Tensor, Tensor]:
+        """All of P and Q, `POSTPONED_ROWS` long: what comes next goes in after the first `queued` rows."""
+        if not len(self._pre):
+            self._pre = self.weight.new_empty(POSTPONED_ROWS, self.weight.shape[0])
+            self._post = self.weight.new_empty(POSTPONED_ROWS, self.weight.shape[1])
+        return self._pre, self._post
+
+    def grow(self, rows: int) -> None:
+        """So many rows were put in; write them all if there is no room for as many again."""
+        self.queued += rows
+        if self.queued + rows > POSTPONED_ROWS:
             self.write()
 
     def write(self) -> Tensor:
@@ -55,15 +76,7 @@ class Synapses:
         return self._pre[: self.queued], self._post[: self.queued]
 
     def restore_queue(self, pre: Tensor, post: Tensor) -> None:
-        self.queued = 0
+        self.queued = len(pre)
         if len(pre):
-            self._enqueue(pre, post)
-
-    def _enqueue(self, pre: Tensor, post: Tensor) -> None:
-        if not len(self._pre):
-            self._pre = pre.new_empty(POSTPONED_ROWS, pre.shape[1])
-            self._post = post.new_empty(POSTPONED_ROWS, post.shape[1])
-        end = self.queued + len(pre)
-        self._pre[self.queued : end] = pre
-        self._post[self.queued : end] = post
-        self.queued = end
+            all_pre, all_post = self.room()
+            all_pre[: len(pre)], all_post[: len(post)] = pre, post
