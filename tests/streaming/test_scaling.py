@@ -36,7 +36,7 @@ def test_one_wild_value_in_a_hundred_changes_little(normal):
 
 
 def test_a_column_that_moves_for_good_is_followed_within_40_values(normal):
-    scaler, moved = fed(normal), normal + [1.0, 1e6, 1e12]
+    scaler, moved = fed(normal), normal + np.array([1.0, 1e6, 1e12])
     for row in moved[:40]:
         scaler.update(row)
     assert np.abs([scaler.transform(row) for row in moved[50:250]]).mean() < 3

@@ -33,7 +33,8 @@ class CsvReader:
         self._names_set: frozenset[str] = frozenset()
         self._ahead: deque[Line] = deque()
         self._row: list[Line] = []
-        self._done: Line | None = None
+        self._before: tuple[Line, list[str]] | None = None
+        self._done: tuple[Line, list[str]] | None = None  # the last line of the last good row, and its columns
         self._reader: Iterator[list[str]] | None = None
 
     @property
@@ -58,15 +59,20 @@ class CsvReader:
                 continue
             if len(fields) != len(self._names):
                 raise RowError(self.name, line, f"{len(fields)} fields; the header names {len(self._names)}")
-            self._done = self._row[-1]
+            self._before, self._done = self._done, (self._row[-1], self._names)
             return Row(line, dict(zip(self._names, fields, strict=True)))
 
     def position(self) -> dict[str, Any]:
-        return {**self._lines.position_after(self._done), "names": self._names, "delimiter": self._delimiter}
+        line, names = self._done or (None, [])
+        return {**self._lines.position_after(line), "names": names, "delimiter": self._delimiter}
+
+    def reject(self) -> None:
+        self._done = self._before
 
     def seek(self, position: Mapping[str, Any]) -> None:
-        self._done = self._lines.seek(position)
+        line = self._lines.seek(position)
         self._restore(position)
+        self._done = None if line is None else (line, self._names)
 
     def continue_at(self, position: Mapping[str, Any]) -> None:
         """Go on with a live pipe, which may or may not say its header again."""

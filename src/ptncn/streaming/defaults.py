@@ -12,12 +12,14 @@ HIDDEN = (32, 32)
 TARGET = "both"
 PTNCN_OPTIONS: dict[str, Any] = {
     "optimizer": "rmsprop",
-    "rescale": "none",
-    "error_rule": "transpose",
-    "error_lr_factor": 0.1,
-    "weight_std": 0.1,
-    "error_weight_std": 0.1,
+    "rescale": "none",  # an update of fixed length cannot settle
     "lr": 1e-3,
+    "alpha": 0.999,  # one observation at a time: its moment needs a long memory
+    "eps": 1e-3,  # what is predicted well already is left alone
+    "beta": 0.3,
+    "error_rule": "transpose",
+    "weight_std": 0.1,  # smaller, and a small network takes a thousand observations to wake up
+    "error_weight_std": 0.1,
 }
 
 

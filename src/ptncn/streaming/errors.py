@@ -15,5 +15,9 @@ class RowError(StreamError):
         self.line = line
 
 
+class OutputError(OSError):
+    """The output takes no more. Lines were lost on their way, so that nothing may be saved that says they were not."""
+
+
 class StopRequestedError(Exception):
     """Raised while the source waits for more, to leave the wait: somebody asked the stream to stop."""

@@ -19,6 +19,7 @@ class JsonReader:
     def __init__(self, lines: LineReader) -> None:
         self.name = lines.name
         self._lines = lines
+        self._before: Line | None = None
         self._done: Line | None = None
 
     @property
@@ -37,12 +38,15 @@ class JsonReader:
             if not line.data.strip():
                 continue
             values = self._parse(line)
-            self._done = line
+            self._before, self._done = self._done, line
             return Row(line.number, values)
         raise StopIteration
 
     def position(self) -> dict[str, Any]:
         return self._lines.position_after(self._done)
+
+    def reject(self) -> None:
+        self._done = self._before
 
     def seek(self, position: Mapping[str, Any]) -> None:
         self._done = self._lines.seek(position)

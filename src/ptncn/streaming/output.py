@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 
-from ptncn.streaming.errors import StreamError
+from ptncn.streaming.errors import OutputError, StreamError
 
 BATCH = 1 << 16
 
@@ -24,6 +24,7 @@ class Output:
         self.length = resume_at or 0
         self._pending: list[str] = []
         self._size = 0
+        self._owned = path is not None
         try:
             self._descriptor = self._open(path, resume_at)
         except OSError as error:
@@ -37,11 +38,16 @@ class Output:
             self.flush()
 
     def flush(self) -> None:
-        """Hand everything to the system; an `OSError` leaves `length` at what was taken."""
+        """Hand everything to the system; an error leaves `length` at what was taken."""
         data = memoryview("".join(self._pending).encode())
         self._pending, self._size = [], 0
         while data:
-            written = os.write(self._descriptor, data)
+            try:
+                written = os.write(self._descriptor, data)
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                raise OutputError(f"{self.name}: cannot be written: {error.strerror}") from error
             self.length += written
             data = data[written:]
 
@@ -52,7 +58,7 @@ class Output:
             os.fsync(self._descriptor)
 
     def close(self) -> None:
-        if self._descriptor != sys.stdout.fileno():
+        if self._owned:
             os.close(self._descriptor)
 
     def _open(self, path: str | None, resume_at: int | None) -> int:

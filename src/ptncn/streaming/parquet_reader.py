@@ -30,7 +30,7 @@ class ParquetReader:
         except self._broken as error:
             raise StreamError(f"{path}: not a Parquet file that can be read: {error}") from error
         self._rows = self._read_from(0)
-        self._row = 0
+        self._row = self._good = 0
 
     def __iter__(self) -> Iterator[Row]:
         return self
@@ -41,10 +41,14 @@ class ParquetReader:
         except self._broken as error:
             raise StreamError(f"{self.name}: damaged after row {self._row}: {error}") from error
         self._row += 1
+        self._good = self._row
         return Row(self._row, values)
 
     def position(self) -> dict[str, Any]:
-        return {"rows": self._row, "of": self._file.metadata.num_rows}
+        return {"rows": self._good, "of": self._file.metadata.num_rows}
+
+    def reject(self) -> None:
+        self._good = self._row - 1
 
     def seek(self, position: Mapping[str, Any]) -> None:
         if position["of"] != self._file.metadata.num_rows:
@@ -52,7 +56,7 @@ class ParquetReader:
                 f"{self.name}: {self._file.metadata.num_rows} rows; the checkpoint was made with {position['of']}: "
                 f"--resume wants the same file"
             )
-        self._row = position["rows"]
+        self._row = self._good = position["rows"]
         self._rows = self._read_from(self._row)
 
     def _read_from(self, row: int) -> Iterator[dict[str, Any]]:

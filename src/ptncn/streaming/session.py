@@ -132,7 +132,8 @@ class Session:
                 self.stream.save(self.checkpoint, {"settings": self.settings, "written": self._output.length})
                 self._saved_at = observed
             except OSError as error:
-                problem = f"{self.checkpoint}: the checkpoint cannot be written: {error.strerror}; the last one stays"
+                why = error.strerror or error
+                problem = f"{self.checkpoint}: the checkpoint cannot be written: {why}; the last one stays"
                 if self.stream.on_error == "stop":
                     raise StreamError(problem) from error
                 self.stream.report(problem)

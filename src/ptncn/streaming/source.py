@@ -36,6 +36,9 @@ class Source(Protocol):
     def position(self) -> dict[str, Any]:
         """Where the row after the last good one begins: plain values for `seek` of the same source, opened anew."""
 
+    def reject(self) -> None:
+        """The last row was not good after all: `position` is before it."""
+
     def seek(self, position: Mapping[str, Any]) -> None:
         """Go on from a position."""
 
@@ -58,7 +61,7 @@ class Rows:
         self.idle: Callable[[], None] = nothing
         self._rows = iter(rows)
         self._read = 0
-        self._good = 0
+        self._before = self._good = 0
 
     def __iter__(self) -> Iterator[Row]:
         return self
@@ -67,11 +70,14 @@ class Rows:
         row = next(self._rows)
         self._read += 1
         values = self._as_mapping(row)
-        self._good = self._read
+        self._before, self._good = self._good, self._read
         return Row(self._read, values)
 
     def position(self) -> dict[str, Any]:
         return {"rows": self._good}
+
+    def reject(self) -> None:
+        self._good = self._before
 
     def seek(self, position: Mapping[str, Any]) -> None:
         """Skip the rows that were consumed: an iterable begins at its beginning."""

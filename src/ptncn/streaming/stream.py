@@ -105,7 +105,7 @@ class Stream:
                 row = self._next_row()
                 if self._predictor is None:
                     self._begin(row)
-                values = self.columns.encode(row, self.source.name, self._bad_entry, self.source.nan_is_missing)
+                values = self._encode(row)
             except RowError as error:
                 self._bad(error)
                 if self.on_error == "skip" or self._predictor is None:
@@ -177,6 +177,13 @@ class Stream:
         except StopIteration:
             if not self.tally.observations:
                 raise StreamError(f"{self.source.name}: there is not one observation in it") from None
+            raise
+
+    def _encode(self, row: Row) -> Vector:
+        try:
+            return self.columns.encode(row, self.source.name, self._bad_entry, self.source.nan_is_missing)
+        except RowError:
+            self.source.reject()
             raise
 
     def _begin(self, row: Row) -> None:
