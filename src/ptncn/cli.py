@@ -2,26 +2,57 @@
 
 from __future__ import annotations
 
-import typer
+import ast
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
-from ptncn.commands.data import app as data
-from ptncn.commands.demo import demo
-from ptncn.commands.forecast import forecast
-from ptncn.commands.learners import learners
-from ptncn.commands.stream import stream
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+COMMANDS = ("demo", "stream", "forecast", "learners", "data", "bench")
+"""Each is a module of `ptncn.commands` with a function of its name, or an `app` with commands of its own."""
+
+
+class LazyGroup(TyperGroup):
+    """Imports a command when it is called: nobody waits for those that were not asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A stand-in that has the first line of the module's docstring, “`ptncn NAME`: what it does”, for its help."""
+        if cmd_name not in COMMANDS:
+            return None
+        path = Path(__file__).parent / "commands" / f"{cmd_name}.py"
+        about = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        line = about.partition("\n")[0].partition(": ")[2]
+        return TyperCommand(cmd_name, help=line[:1].upper() + line[1:])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, None if name is None else load(name), rest
+
+
+def load(name: str) -> Any:
+    """The command itself."""
+    module = import_module(f"ptncn.commands.{name}")
+    if hasattr(module, "app"):
+        return typer.main.get_group(module.app)
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    alone.command(name)(getattr(module, name))
+    return typer.main.get_command(alone)
+
 
 app = typer.Typer(
-    name="ptncn",
-    help="Learn sequences online: Parallel Temporal Neural Coding Networks and the learners they are compared with.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+    name="ptncn", cls=LazyGroup, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
-app.command()(demo)
-app.command()(stream)
-app.command()(forecast)
-app.add_typer(data, name="data")
-app.command()(learners)
+
+
+@app.callback()
+def ptncn() -> None:
+    """Learn sequences online: Parallel Temporal Neural Coding Networks and the learners they are compared with."""
+
 
 if __name__ == "__main__":
     app()

@@ -1,0 +1,39 @@
+"""`ptncn` itself: every command is listed, explained and there, and only the one that is called is imported."""
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from ptncn.cli import COMMANDS, app, load
+
+runner = CliRunner()
+
+
+def test_the_help_lists_every_command_with_a_line_on_it(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    said = runner.invoke(app, ["--help"]).output
+    for name in COMMANDS:
+        (line,) = [line for line in said.splitlines() if line.strip("│ ").startswith(f"{name} ")]
+        assert len(line.strip("│ ").split()) > 4
+    assert runner.invoke(app, []).output.strip() == said.strip()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_is_there(name):
+    assert callable(load(name))
+    result = runner.invoke(app, [name, "--help"])
+    assert result.exit_code == 0
+    assert f"ptncn {name}" in result.output
+
+
+def test_an_unknown_command_is_named():
+    result = runner.invoke(app, ["lerners"])
+    assert result.exit_code == 2
+    assert "lerners" in result.stderr
+
+
+def test_help_imports_no_command():
+    code = "import sys, ptncn.cli; print([name for name in sys.modules if name.startswith('ptncn.commands.')])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
