@@ -116,7 +116,7 @@ def make_network(size: Size, films: BouncingVideo, seed: int) -> PTNCN:
 def watch(net: PTNCN, films: BouncingVideo, console: Console) -> float:
     """Learn from every film once; the seconds that took."""
     columns = (
-        BarColumn(bar_width=None),
+        BarColumn(bar_width=16),
         TextColumn("{task.completed:,} of {task.total:,} films"),
         TextColumn("error {task.fields[error]:.1f}"),
         TextColumn("{task.fields[speed]:,.0f} frames/s"),
@@ -143,10 +143,10 @@ def squared_error(predictions: Tensor, x: Tensor) -> float:
 def _verdict(errors: dict[str, float]) -> str:
     network, copy, black = errors.values()
     if network >= min(copy, black):
-        return "That is too little to learn anything: it was no better than saying the same thing every time."
+        return "So few films are not enough: repeating the last frame, or black, would have been better."
     return (
-        f"The network was off by {network / copy:.0%} of what repeating the last frame gives: it has learnt how digits "
-        "move and bounce, and follows digits that it does not know."
+        f"The network's error is {network / copy:.0%} of that of repeating the last frame: it has learnt where digits "
+        "go next, and follows digits that it does not know."
     )
 
 
