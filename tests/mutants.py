@@ -144,29 +144,28 @@ MUTANTS = [
         "-xi * torch.ones_like(hebbian.norms())", transcription("hebbian"),
     ),
     Mutant(
-        "the Hebbian term of W pairs z with e", EQUATIONS, "with_hebbian(dW, z[n - 1] * weight",
-        "with_hebbian(dW, e[n - 1] * weight", transcription("hebbian"),
+        "the Hebbian term of W pairs z with e", EQUATIONS, "with_hebbian(dW, z[n - 1],",
+        "with_hebbian(dW, e[n - 1],", transcription("hebbian"),
     ),
     # Rows that count, and how much
     Mutant(
-        "unscored rows displace", EQUATIONS, "e_z = [(own - corrected) * weight for", "e_z = [(own - corrected) for",
+        "unscored rows displace", EQUATIONS, "[_weighed(own - corrected, weight) for", "[own - corrected for",
         transcription("ragged and paper"),
     ),
     Mutant(
-        "unscored rows teach W", EQUATIONS, "else e[n - 1] * weight)", "else e[n - 1])",
+        "unscored rows teach W", EQUATIONS, "else _weighed(e[n - 1], weight))", "else e[n - 1])",
         transcription("ragged and paper"),
     ),
     Mutant(
-        "the displacement before is not weighted", EQUATIONS, "[old * weight for old in", "[old for old in",
-        transcription("ragged and paper"),
+        "the displacement before is not weighted", EQUATIONS, "[_weighed(old, weight) for", "[old for",
+        transcription("mean"),
     ),
     Mutant(
-        "unscored rows are Hebbian", EQUATIONS, "with_hebbian(dR, z[n] * weight", "with_hebbian(dR, z[n]",
+        "unscored rows are Hebbian", EQUATIONS, "with_hebbian(dR, z[n], weight", "with_hebbian(dR, z[n], None",
         transcription("ragged and hebbian"),
     ),
     Mutant(
-        "the mean is a sum", NETWORK, 'share = 1.0 / state.batch_size if self.config.reduction == "mean" else 1.0',
-        "share = 1.0", transcription("mean"),
+        "the mean is a sum", NETWORK, 'if self.config.reduction == "mean":', "if False:", transcription("mean"),
     ),
     Mutant(
         "the rescaled sum is not divided", APPLY,
@@ -193,8 +192,8 @@ MUTANTS = [
     # Rescaling, step size, decay
     Mutant("unit norm: no rescaling", RESCALE, 'if rule == "none":', "if True:", transcription()),
     Mutant(
-        "unit norm: another radius is ignored", RESCALE, "inverse(factors.norms()) * radius",
-        "inverse(factors.norms())", transcription("radius"),
+        "unit norm: another radius is ignored", RESCALE, "radius / factors.norms().clamp_min(1e-30)",
+        "1.0 / factors.norms().clamp_min(1e-30)", transcription("radius"),
     ),
     Mutant(
         "clip: another radius is ignored", RESCALE, "radius / factors.norms().clamp_min(radius)",
@@ -252,22 +251,19 @@ MUTANTS = [
     Mutant("SGD promises not to grow", OPTIMIZERS, "else lr * longest", "else 0.0", OF_OPTIMIZERS),
     # Max-norm
     Mutant("max-norm on the other axis", MAXNORM, "dim=1, keepdim=True", "dim=0, keepdim=True", transcription("bites")),
-    Mutant("the bound does not grow", MAXNORM, "self.bound += growth", "self.bound += 0", OF_FACTORS),
-    Mutant("the norms are looked at too late", MAXNORM, "self.radius * 0.999", "self.radius * 1.2", OF_FACTORS),
-    Mutant("the bound is the shortest row", MAXNORM, "norms.max().item()", "norms.min().item()", OF_FACTORS),
+    Mutant("the bound does not grow", MAXNORM, "self.bound += growth", "self.bound += 0", CAUGHT),
+    Mutant("the norms are looked at too late", MAXNORM, "self.radius * 0.999", "self.radius * 1.2", CAUGHT),
+    Mutant("the bound is the shortest row", MAXNORM, "norms.max().item()", "norms.min().item()", CAUGHT),
     Mutant(
         "weights that someone else wrote are not looked at", APPLY, "synapses.weight._version != ball.version", "False",
         MODULE,
     ),
     # The queue of postponed products
-    Mutant(
-        "what is queued is sent without its scale", SYNAPSES,
-        "post, alpha=scale)\n        return out", "post)\n        return out", QUEUE,
-    ),
-    Mutant(
-        "what is queued is not sent", SYNAPSES, "out.addmm_(x @ pre.T, post, alpha=scale)", "pass", QUEUE
-    ),
-    Mutant("queued without its scale", SYNAPSES, "self._enqueue(pre * scale, post)", "self._enqueue(pre, post)", QUEUE),
+    Mutant("sent without its scale", SYNAPSES, "x = x if scale == 1.0 else x * scale", "pass", QUEUE),
+    Mutant("what is queued is sent without its scale", SYNAPSES, "x @ pre.T, post)", "x / scale @ pre.T, post)", QUEUE),
+    Mutant("what is queued is not sent", SYNAPSES, "out.addmm_(x @ pre.T, post)", "pass", QUEUE),
+    Mutant("queued without its scale", SYNAPSES, "torch.mul(pre, scale, out", "torch.mul(pre, 1.0, out", QUEUE),
+    Mutant("the queue runs over", SYNAPSES, "self.queued += rows", "self.queued = rows", QUEUE),
     Mutant("written twice", SYNAPSES, "self.queued = 0\n        return", "return", QUEUE),
     Mutant("decay forgets the queue", SYNAPSES, "self.write().addmm_(", "self.weight.addmm_(", QUEUE),
     # Discrepancy
@@ -299,7 +295,7 @@ MUTANTS = [
         transcription("kernel and mean"),
     ),
     Mutant(
-        "kernel: the rescaled sum is not divided", KERNEL, "scale * net->share)", "scale)",
+        "kernel: the rescaled sum is not divided", KERNEL, "scale *= net->share;", "",
         transcription("kernel and authors"),
     ),
     Mutant(
@@ -363,7 +359,7 @@ def make_copy(package: Path, mutant: Mutant | None, folder: Path) -> None:
     if mutant.file == KERNEL:
         library = path.with_name(f"_step{sysconfig.get_config_var('EXT_SUFFIX')}")
         library.unlink(missing_ok=True)
-        compiler = ["cc", "-shared", "-fPIC", "-O1", "-std=c11", "-o", library, path.with_name("step.c"), "-lm"]
+        compiler = ["cc", "-shared", "-fPIC", "-O1", "-std=gnu11", "-o", library, path.with_name("step.c"), "-lm"]
         subprocess.run(compiler, check=True)
 
 
