@@ -1,0 +1,142 @@
+"""Rows as dicts whose columns come and go, shown to a learner with a fixed number of inputs."""
+
+from __future__ import annotations
+
+import copy
+import math
+import numbers
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ptncn.streaming.columns import LARGEST, Vector
+from ptncn.streaming.defaults import default_learner
+from ptncn.streaming.predictor import TARGETS, Guess, Predictor
+
+Key = tuple[str, Hashable]
+"""What a column is for, "x" or "y", and its name: a feature and a target may be called the same."""
+
+
+def numbers_of(role: str, values: Mapping[Hashable, Any] | None) -> dict[Key, float]:
+    """The numbers of a row; None is not observed, and what is neither, such as text and dates, is left out."""
+    row: dict[Key, float] = {}
+    for name, value in (values or {}).items():
+        if value is None:
+            row[role, name] = math.nan
+        elif isinstance(value, numbers.Real | np.bool_):
+            row[role, name] = number = float(value)
+            if not -LARGEST < number < LARGEST and number == number:
+                raise ValueError(f"{name!r} is {number}: a finite number, or None where nothing was observed")
+    return row
+
+
+@contextmanager
+def branch(predictor: Predictor) -> Iterator[Predictor]:
+    """A predictor that goes on from here; as long as it does not learn, the other one and its learner stay as is."""
+    twin = copy.copy(predictor)
+    twin.state = predictor.state.clone()
+    twin.scaler = copy.deepcopy(predictor.scaler)
+    with predictor._chance_kept():
+        yield twin
+
+
+class Rows:
+    """A learner that is made when the first row comes, and then sees one row after another.
+
+    The first row's columns get an input each, and `spare` inputs are kept for columns that appear later, in the order
+    of their appearance. Once all are taken, new columns are left out. Inputs without a column, and columns that a row
+    lacks, are filled in with the learner's own prediction, so that their error is zero and teaches nothing.
+
+    Columns that appear together are taken in the order of their names, so that the order of a dict means nothing.
+    """
+
+    def __init__(self, *, target: str, spare: int, settings: Mapping[str, Any]) -> None:
+        """`settings` are those of `default_learner`."""
+        if target not in TARGETS:
+            raise ValueError(f"target={target!r}: choose one of: {', '.join(TARGETS)}")
+        if spare < 0:
+            raise ValueError(f"spare={spare}: a number of at least 0 would be right")
+        self.target, self.spare, self.settings = target, spare, settings
+        self.places: dict[Key, int] = {}
+        self.predictor: Predictor | None = None
+
+    @property
+    def width(self) -> int:
+        return 0 if self.predictor is None else self._width
+
+    def admit(self, *parts: Mapping[Key, float]) -> None:
+        """Give new columns their inputs; with the first of them the learner is made."""
+        new = sorted({key for part in parts for key in part if key not in self.places}, key=_by_name)
+        if self.predictor is None and new:
+            self._width = len(new) + self.spare
+            unscaled = np.zeros(self._width, dtype=bool)
+            learner = default_learner(Predictor.input_size(self.target, unscaled), **self.settings)
+            self.predictor = Predictor(learner, self.target, unscaled)
+        for key in new[: self.width - len(self.places)]:
+            self.places[key] = len(self.places)
+
+    def observe(self, row: Mapping[Key, float], *, learn: bool) -> Guess | None:
+        """What was expected of a row, which is then seen; None as long as no column is known."""
+        if self.predictor is None:
+            return None
+        values = np.full(self._width, np.nan)
+        for key, value in row.items():
+            if key in self.places:
+                values[self.places[key]] = value
+        return self.predictor.observe(values, learn=learn)
+
+    @contextmanager
+    def branch(self) -> Iterator[Rows]:
+        """Rows that go on from here, without anything changing here as long as they do not learn."""
+        twin = object.__new__(Rows)
+        twin.__dict__ |= self.__dict__
+        if self.predictor is None:
+            yield twin
+            return
+        with branch(self.predictor) as twin.predictor:
+            yield twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What the learner has learnt instead of the learner: a pickle that does not change unless that does."""
+        if self.predictor is None:
+            return self.__dict__
+        predictor: Any = copy.copy(self.predictor)
+        predictor.learner = (self.predictor.learner.input_size, _to_arrays(self.predictor.learner.snapshot()))
+        return self.__dict__ | {"predictor": predictor}
+
+    def __setstate__(self, fields: dict[str, Any]) -> None:
+        self.__dict__ |= fields
+        if self.predictor is not None:
+            inputs, learnt = fields["predictor"].learner
+            self.predictor.learner = default_learner(inputs, **self.settings)
+            self.predictor.learner.restore(_to_tensors(learnt))
+
+    def named(self, role: str, values: Vector) -> dict[Any, float]:
+        """The columns of one role in (width,) values; 0 where nothing is known of a column yet."""
+        found = {name: float(values[place]) for (part, name), place in self.places.items() if part == role}
+        return {name: 0.0 if value != value else value for name, value in found.items()}
+
+
+def _to_arrays(tree: Any) -> Any:
+    if isinstance(tree, Tensor):
+        return tree.detach().numpy().copy()
+    if isinstance(tree, Mapping):
+        return {name: _to_arrays(part) for name, part in tree.items()}
+    return type(tree)(map(_to_arrays, tree)) if isinstance(tree, list | tuple) else tree
+
+
+def _to_tensors(tree: Any) -> Any:
+    if isinstance(tree, np.ndarray):
+        return torch.from_numpy(tree)
+    if isinstance(tree, Mapping):
+        return {name: _to_tensors(part) for name, part in tree.items()}
+    return type(tree)(map(_to_tensors, tree)) if isinstance(tree, list | tuple) else tree
+
+
+def _by_name(key: Key) -> tuple[str, str, str]:
+    role, name = key
+    return role, type(name).__name__, str(name)

@@ -1,0 +1,287 @@
+"""River's own checks on the River estimators, and what those cannot know: state, copies, columns, features, alarms."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("river", reason="the extra ptncn[river] is not installed")
+
+from river import anomaly, checks, datasets, drift, evaluate, metrics
+
+from ptncn.streaming import Stream, default_learner
+from ptncn.streaming.river import PTNCNAnomalyDetector, PTNCNForecaster, PTNCNRegressor
+
+pytestmark = [
+    # River's datasets leave their files to the garbage collector when they are not read to the end
+    pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning"),
+]
+
+ESTIMATORS = (PTNCNForecaster, PTNCNRegressor, PTNCNAnomalyDetector)
+CHECKED_ON_EVERY_LEARNER = ("check_learn_one", "check_forecast", "check_clone_is_independent", "check_repr")
+SMALL: dict[str, Any] = {"hidden": (8,), "seed": 1}
+
+
+def planted(
+    count: int, *, seed: int = 0, share: float = 0.02, size: float = 1.0
+) -> list[tuple[dict[str, float], bool]]:
+    """Two noisy waves; now and then one of them is far from where it should be."""
+    draw = np.random.default_rng(seed)
+    rows = []
+    for t in range(count):
+        strange = bool(draw.random() < share)
+        jump = size * draw.choice([-1.0, 1.0]) if strange else 0.0
+        noise = 0.05 * draw.normal(size=2)
+        rows.append(({"a": math.sin(t / 5) + noise[0] + jump, "b": math.cos(t / 11) + noise[1]}, strange))
+    return rows
+
+
+class Planted:
+    """In place of the dataset that River's anomaly checks would download."""
+
+    def take(self, count: int) -> Iterator[tuple[dict[str, float], bool]]:
+        return iter(planted(min(count, 300), size=3.0))
+
+
+def every_check() -> Iterator[Any]:
+    for kind in ESTIMATORS:
+        for number, params in enumerate(kind._unit_test_params()):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(datasets, "CreditCard", Planted)
+                for order, check in enumerate(checks.yield_checks(kind(**params))):
+                    if number == 0 or check.__name__ in CHECKED_ON_EVERY_LEARNER:
+                        yield pytest.param(kind, params, check, id=f"{kind.__name__}{number}-{check.__name__}-{order}")
+
+
+@pytest.mark.parametrize(("kind", "params", "check"), list(every_check()))
+def test_rivers_own_checks_pass(kind: Any, params: dict[str, Any], check: Any) -> None:
+    check(kind(**params))
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_no_check_is_waived(kind: Any) -> None:
+    assert kind()._unit_test_skips() == set()
+
+
+def learn(model: Any, t: int) -> None:
+    x = {"a": math.sin(t / 5), "b": math.cos(t / 7)}
+    if isinstance(model, PTNCNAnomalyDetector):
+        model.learn_one(x)
+    elif isinstance(model, PTNCNRegressor):
+        model.learn_one(x, {"sum": x["a"] + x["b"], "difference": x["a"] - x["b"]})
+    else:
+        model.learn_one(x["a"] + x["b"], x)
+
+
+def ask(model: Any) -> Any:
+    x = {"a": 0.3, "b": -0.2}
+    if isinstance(model, PTNCNAnomalyDetector):
+        return model.score_one(x)
+    return model.predict_one(x) if isinstance(model, PTNCNRegressor) else model.forecast(3, [x] * 3)
+
+
+@pytest.mark.parametrize("learner", ["ptncn", "lstm-tbptt", "lstm-uoro", "esn-rls", "copy"])
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_asking_changes_nothing(kind: Any, learner: str) -> None:
+    asked, silent = (kind(learner=learner, **SMALL) for _ in range(2))
+    for t in range(60):
+        ask(asked)
+        learn(asked, t)
+        learn(silent, t)
+    assert ask(asked) == ask(asked) == ask(silent)
+
+
+@pytest.mark.parametrize("learner", ["ptncn", "lstm-tbptt", "lstm-uoro", "esn-rls", "mean"])
+@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_copy_in_mid_stream_goes_on_the_same(kind: Any, learner: str, again: Any) -> None:
+    model = kind(learner=learner, **SMALL)
+    for t in range(40):
+        learn(model, t)
+    twin = again(model)
+    for t in range(40, 80):
+        learn(model, t)
+        learn(twin, t)
+    assert ask(twin) == ask(model)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_a_seed_makes_it_reproducible_and_none_does_not(kind: Any) -> None:
+    models = [kind(hidden=(8,), seed=seed) for seed in (3, 3, None, None)]
+    for model in models:
+        for t in range(30):
+            learn(model, t)
+    weights = [model._rows.predictor.learner.snapshot()["weights"] for model in models]
+    first, second, third, fourth = (next(iter(w.values())) for w in weights)
+    assert first.equal(second)
+    assert not third.equal(fourth)
+
+
+def test_a_copying_forecaster_forecasts_the_last_value() -> None:
+    model = PTNCNForecaster("copy", target="level")
+    assert model.forecast(2) == [0.0, 0.0]
+    for y in [1.0, 5.0, 2.5] * 50:
+        model.learn_one(y)
+    # not exactly: the scale moves a little between seeing a value and saying it again
+    assert model.forecast(2) == pytest.approx([2.5, 2.5], abs=0.02)
+
+
+def test_a_copying_forecaster_of_changes_goes_on_in_a_line() -> None:
+    model = PTNCNForecaster("copy", target="change")
+    for y in (1.0, 2.0, 3.0):
+        model.learn_one({"up": y, "down": -10 * y})
+    assert model.forecast(2) == [pytest.approx({"up": 4, "down": -40}), pytest.approx({"up": 5, "down": -50})]
+
+
+def test_several_series_are_forecast_by_rivers_evaluation_better_than_by_copying() -> None:
+    series = [({}, {"a": math.sin(t / 5), "b": 100 * math.cos(t / 5)}) for t in range(1200)]
+
+    def error(model: PTNCNForecaster) -> float:
+        metric = metrics.multioutput.MicroAverage(metrics.MAE())
+        score = evaluate.evaluate(series, model, metric, horizon=2)
+        return float(score.metrics[0].get())
+
+    assert error(PTNCNForecaster(seed=0)) < 0.6 * error(PTNCNForecaster("copy", target="level"))
+
+
+def test_forecasts_follow_the_features_that_are_given() -> None:
+    draw = np.random.default_rng(0)
+    model = PTNCNForecaster(hidden=(16,), lr=3e-3, seed=0)
+    for _ in range(2000):
+        x = {"heating": float(draw.normal())}
+        model.learn_one(20 + 3 * x["heating"], x)
+    warm, cold = (model.forecast(2, [{"heating": value}] * 2) for value in (1.0, -1.0))
+    assert warm == pytest.approx([23, 23], abs=1)
+    assert cold == pytest.approx([17, 17], abs=1)
+    assert len(model.forecast(2)) == 2
+
+
+def test_dates_are_no_features() -> None:
+    model, without = (PTNCNForecaster(**SMALL) for _ in range(2))
+    for x, y in datasets.AirlinePassengers():
+        model.learn_one(y=y, x=x)
+        without.learn_one(y)
+    assert model.forecast(3) == without.forecast(3)
+
+
+def test_the_regressor_learns_targets_from_features_of_the_same_row() -> None:
+    draw = np.random.default_rng(0)
+    model = PTNCNRegressor(hidden=(16,), lr=3e-3, seed=0)
+    errors, targets = [], []
+    for t in range(2500):
+        x = {"a": float(draw.normal()), "b": float(draw.normal())}
+        y = {"sum": x["a"] + x["b"], "far": 1000 + 50 * x["b"]}
+        if t >= 2000:
+            guess = model.predict_one(x)
+            errors.append([guess[name] - y[name] for name in y])
+            targets.append(list(y.values()))
+        model.learn_one(x, y)
+    unexplained = np.square(errors).mean(0) / np.var(targets, axis=0)
+    assert (unexplained < 0.15).all()
+
+
+def test_the_regressor_sees_the_targets_of_the_row_before() -> None:
+    model = PTNCNRegressor("copy", target="level")
+    assert model.predict_one({"a": 1.0}) == {}
+    for t in range(200):
+        model.learn_one({"a": 0.0}, {"y": float(t % 3)})
+        if t > 100:
+            assert model.predict_one({"a": 0.0}) == pytest.approx({"y": t % 3}, abs=0.02)
+
+
+def test_the_order_of_columns_means_nothing_and_spare_inputs_take_new_ones() -> None:
+    models = [PTNCNRegressor(spare=spare, **SMALL) for spare in (1, 1, 0)]
+    for t in range(50):
+        x = {"a": math.sin(t), "b": math.cos(t)} | ({"c": float(t), "d": 1.0} if t > 20 else {})
+        y = {"p": float(t % 3), "q": float(t % 5)}
+        for model, shown in zip(models, (x, dict(reversed(x.items())), x), strict=True):
+            model.learn_one(shown, dict(sorted(y.items(), reverse=shown is not x)))
+    assert models[0].predict_one({"a": 1.0, "c": 2.0}) == models[1].predict_one({"c": 2.0, "a": 1.0})
+    assert [sorted(name for _, name in model._rows.places) for model in models] == [
+        ["a", "b", "c", "p", "q"],
+        ["a", "b", "c", "p", "q"],
+        ["a", "b", "p", "q"],
+    ]
+
+
+def test_what_is_missing_teaches_nothing() -> None:
+    model, without = (PTNCNAnomalyDetector(**SMALL) for _ in range(2))
+    for t in range(50):
+        model.learn_one({"a": math.sin(t), "b": None if t else 0.0})
+        without.learn_one({"a": math.sin(t)} | ({} if t else {"b": 0.0}))
+    assert model.score_one({"a": 0.1}) == without.score_one({"a": 0.1, "b": math.nan})
+
+
+def test_planted_anomalies_are_found_at_the_chosen_alarm_rate() -> None:
+    model = PTNCNAnomalyDetector(hidden=(16, 16), seed=0)
+    alarms = {True: [], False: []}
+    for t, (x, strange) in enumerate(planted(3000, share=0.005)):
+        if t >= 500:
+            alarms[strange].append(model.score_one(x) >= 0.99)
+        model.learn_one(x)
+    assert np.mean(alarms[True]) >= 0.9
+    assert 0.005 <= np.mean(alarms[False]) <= 0.02
+
+
+def test_scores_become_alarms_in_rivers_filter() -> None:
+    model = anomaly.ThresholdFilter(PTNCNAnomalyDetector(**SMALL), threshold=0.99, protect_anomaly_detector=False)
+    for x, _ in planted(400, share=0.0):
+        model.anomaly_detector.learn_one(x)
+    assert model.classify(model.score_one({"a": 5.0, "b": 0.0}))
+
+
+def switching(seed: int) -> list[list[float]]:
+    """A noisy wave that is faster and noisier from its 1500th row on."""
+    noise = np.random.default_rng(seed).normal(size=1800)
+    return [[math.sin(t / 5) + 0.1 * noise[t] if t < 1500 else math.sin(t / 2) + 0.5 * noise[t]] for t in range(1800)]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [drift.ADWIN, lambda: drift.PageHinkley(threshold=100.0, mode="up"), lambda: drift.KSWIN(alpha=1e-4, seed=0)],
+    ids=["ADWIN", "PageHinkley", "KSWIN"],
+)
+def test_rivers_drift_detectors_listen_to_the_surprise(make: Any) -> None:
+    found = 0
+    for seed in range(3):
+        stream = Stream(default_learner, switching(seed), drift=make())
+        drifts = [out.index for out in stream if out.drift]
+        found += any(1500 <= t < 1600 for t in drifts)
+        assert sum(500 <= t < 1500 for t in drifts) <= 1
+    assert found >= 2  # a false alarm just before a switch can keep a detector from seeing it
+
+
+def test_a_drift_detector_listens_to_the_scores_of_the_anomaly_detector() -> None:
+    model, adwin, drifts = PTNCNAnomalyDetector(hidden=(16,), seed=0), drift.ADWIN(), []
+    for t, (x, _) in enumerate(planted(1500, share=0.0)):
+        shown = x if t < 1000 else {"a": 3 * x["b"] ** 2, "b": -x["a"]}
+        adwin.update(model.score_one(shown))
+        model.learn_one(shown)
+        if adwin.drift_detected:
+            drifts.append(t)
+    assert any(1000 <= t < 1200 for t in drifts)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: PTNCNForecaster(target="slope"), "target='slope': choose one of: level, change, both"),
+        (lambda: PTNCNForecaster(spare=-1), "spare=-1"),
+        (lambda: PTNCNAnomalyDetector(alarm_rate=2.0), "alarm_rate=2.0"),
+        (lambda: PTNCNForecaster("lstm").learn_one(1.0), "unknown learner 'lstm'"),
+        (lambda: PTNCNAnomalyDetector().learn_one({"a": math.inf}), "'a' is inf"),
+        (lambda: PTNCNForecaster().forecast(2, [{}]), "xs has 1 rows; one for each of the 2 steps"),
+        (lambda: [PTNCNForecaster.learn_one(model, y) for model in [PTNCNForecaster()] for y in (1.0, {"a": 1.0})],
+         "targets were numbers until now"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(wrong: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
+        wrong()
