@@ -1,0 +1,195 @@
+"""An estimator for scikit-learn whose rows are consecutive time steps."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ptncn.streaming.columns import Vector
+from ptncn.streaming.defaults import HIDDEN, TARGET, default_learner
+from ptncn.streaming.predictor import TARGETS, Predictor
+from ptncn.streaming.river_rows import branch
+
+EXPECTED_FAILED_CHECKS = {
+    "check_methods_sample_order_invariance": "rows are consecutive time steps: their order is what is learnt",
+    "check_methods_subset_invariance": "rows are consecutive time steps: what is predicted depends on the rows before",
+}
+"""For `sklearn.utils.estimator_checks.check_estimator`."""
+
+
+class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Learns from rows that follow one another in time, in one pass and without a window.
+
+    With `y`, the targets of a row are predicted from its features and all rows before: at row t the learner sees x_t
+    and y_{t−1}, and predicts what comes next, y_t and x_{t+1}. Without `y` the rows themselves are forecast.
+
+    `predict(X)` takes the rows for those that follow the last ones learnt, and changes nothing. With targets it is
+    row i's targets, where those of the rows before in X are not known and filled in with what was predicted.
+    Without, entry i is the row that is expected after row i, so that the last one lies in the future.
+
+    NaN is not observed: it is filled in with the prediction, and nothing is learnt from it.
+
+    Parameters
+    ----------
+    learner : str
+        The name of any learner of `ptncn.learners`.
+    hidden : tuple of int
+        Units of each layer.
+    lr : float or None
+        Step size; None is the learner's own.
+    target : {"level", "change", "both"} or None
+        What the learner sees of each column: its level, its change since the last row, or both. None is "level" with
+        targets, whose predicted changes would add up their errors, and "both" without.
+    passes : int
+        How often `fit` goes over the rows.
+    options : dict or None
+        Further options of the learner.
+    random_state : int, RandomState instance or None
+        Of the initial weights.
+
+    Attributes
+    ----------
+    learner_ : Learner
+        What was learnt.
+    n_features_in_ : int
+        Columns of X.
+    n_outputs_ : int
+        Targets, or columns of X without any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.sin(np.arange(2000)[:, None] / [5, 7])
+    >>> model = PTNCNSequenceRegressor(random_state=0).fit(X[:1900])
+    >>> model.predict(X[1900:]).shape, model.score(X[1900:]) > 0.9
+    ((100, 2), True)
+    """
+
+    def __init__(
+        self,
+        learner: str = "ptncn",
+        hidden: tuple[int, ...] = HIDDEN,
+        lr: float | None = None,
+        target: str | None = None,
+        passes: int = 1,
+        options: dict[str, Any] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.learner = learner
+        self.hidden = hidden
+        self.lr = lr
+        self.target = target
+        self.passes = passes
+        self.options = options
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Forget everything and learn from the rows of `X`, and of `y` where there are targets."""
+        if self.passes < 1:
+            raise ValueError(f"passes={self.passes}: at least 1 would be right")
+        rows, targets = self._check(X, y, reset=True)
+        self._begin(targets)
+        for remaining in reversed(range(self.passes)):
+            self._learn(rows, targets)
+            if remaining:
+                self._rewind()
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Go on learning with rows that follow those before."""
+        first = not hasattr(self, "_predictor")
+        rows, targets = self._check(X, y, reset=first)
+        if first:
+            self._begin(targets)
+        elif (targets is not None) != self._with_targets or (
+            targets is not None and targets.shape[1] != self.n_outputs_
+        ):
+            given = "no y" if targets is None else f"y of {targets.shape[1]} columns"
+            known = f"{self.n_outputs_} columns" if self._with_targets else "none"
+            raise ValueError(f"{given}: the rows before had {known}")
+        self._learn(rows, targets)
+        return self
+
+    def predict(self, X: ArrayLike) -> Vector:
+        """(n, n_outputs_), or (n,) where y was one-dimensional."""
+        check_is_fitted(self)
+        rows = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+        unknown = np.full(self._width, np.nan)
+        expected = np.empty((len(rows) + 1, self.n_outputs_))
+        with branch(self._predictor) as predictor:
+            for i, features in enumerate([*rows, unknown[: rows.shape[1]]]):
+                shown = np.concatenate((self._owed if i == 0 else unknown[: len(self._owed)], features))
+                guess = predictor.observe(shown, learn=False).prediction[: self.n_outputs_]
+                expected[i] = np.where(np.isnan(guess), 0.0, guess)
+        predictions: Vector = expected[1:]
+        return predictions[:, 0] if self._flat else predictions
+
+    def score(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
+        """R² of the predicted targets; without targets, of each row after the first as it was expected before."""
+        predictions = self.predict(X)
+        if not self._with_targets:
+            X = np.asarray(X, dtype=np.float64)
+            if len(X) < 2:
+                raise ValueError("score wants at least 2 rows: the first is not expected by any other")
+            y, predictions = X[1:], predictions[:-1]
+            sample_weight = None if sample_weight is None else np.asarray(sample_weight)[1:]
+        return float(r2_score(y, predictions, sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = False
+        tags.input_tags.allow_nan = True
+        tags.regressor_tags.poor_score = True  # the checks' 200 rows are in no order, and are seen once
+        return tags
+
+    def _check(self, X: ArrayLike, y: ArrayLike | None, *, reset: bool) -> tuple[Vector, Vector | None]:
+        if self.target not in (None, *TARGETS):
+            raise ValueError(f"target={self.target!r}: choose one of: {', '.join(TARGETS)}")
+        finite = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
+        if y is None:
+            return validate_data(self, X, reset=reset, **finite), None
+        rows, targets = validate_data(self, X, y, reset=reset, multi_output=True, y_numeric=True, **finite)
+        targets = np.asarray(targets, dtype=np.float64)
+        if reset:
+            self._flat = targets.ndim == 1
+        return rows, targets.reshape(len(targets), -1)
+
+    def _begin(self, targets: Vector | None) -> None:
+        """Make a learner for as many columns as there are, the targets first."""
+        self._with_targets = targets is not None
+        self._flat = self._with_targets and self._flat
+        owed = 0 if targets is None else targets.shape[1]
+        self.n_outputs_ = owed or self.n_features_in_
+        self._width = owed + self.n_features_in_
+        self._target = self.target or (TARGET if targets is None else "level")
+        unscaled = np.zeros(self._width, dtype=bool)
+        self.learner_ = default_learner(
+            Predictor.input_size(self._target, unscaled),
+            self.learner,
+            hidden=self.hidden,
+            lr=self.lr,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            options=self.options,
+        )
+        self._predictor = Predictor(self.learner_, self._target, unscaled)
+        self._owed = np.full(owed, np.nan)
+
+    def _rewind(self) -> None:
+        """A new sequence for what was learnt until now; the scales are kept."""
+        scaler = self._predictor.scaler
+        self.learner_.end(self._predictor.state)
+        self._predictor = Predictor(self.learner_, self._target, np.zeros(self._width, dtype=bool))
+        self._predictor.scaler = scaler
+        self._owed = np.full(len(self._owed), np.nan)
+
+    def _learn(self, rows: Vector, targets: Vector | None) -> None:
+        for i, features in enumerate(rows):
+            self._predictor.observe(np.concatenate((self._owed, features)), learn=True)
+            if targets is not None:
+                self._owed = targets[i]

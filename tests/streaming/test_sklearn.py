@@ -1,0 +1,150 @@
+"""scikit-learn's own checks, and what those cannot know: consecutive rows, targets seen late, forecasts."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import r2_score
+from sklearn.model_selection import TimeSeriesSplit, cross_val_score
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from ptncn.streaming.sklearn import EXPECTED_FAILED_CHECKS, PTNCNSequenceRegressor
+
+T = np.arange(2000)
+WAVES = np.sin(T[:, None] / [5, 7, 11])
+
+
+def small(**params: Any) -> PTNCNSequenceRegressor:
+    return PTNCNSequenceRegressor(**{"hidden": (16,), "random_state": 0, **params})
+
+
+def every_check() -> list[Any]:
+    found = []
+    for model in (PTNCNSequenceRegressor(hidden=(8, 8)), PTNCNSequenceRegressor("esn-rls", hidden=(8,))):
+        for _, check in estimator_checks_generator(model):
+            name = check.func.__name__
+            fails = pytest.mark.xfail(reason=EXPECTED_FAILED_CHECKS.get(name), raises=AssertionError, strict=True)
+            marks = [fails] if name in EXPECTED_FAILED_CHECKS else []
+            found.append(pytest.param(model, check, marks=marks, id=f"{model.learner}-{name}"))
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.parametrize(("model", "check"), every_check())
+def test_scikit_learns_own_checks_pass(model: Any, check: Any) -> None:
+    check(clone(model))
+
+
+def test_no_more_than_two_checks_are_expected_to_fail() -> None:
+    assert set(EXPECTED_FAILED_CHECKS) == {"check_methods_sample_order_invariance", "check_methods_subset_invariance"}
+
+
+@pytest.mark.parametrize("learner", ["ptncn", "lstm-tbptt", "esn-rls"])
+@pytest.mark.parametrize("with_targets", [False, True])
+def test_pieces_teach_the_same_as_the_whole(learner: str, with_targets: bool) -> None:
+    X, y = WAVES[:60], WAVES[:60, 0] * 2 if with_targets else None
+    whole, pieces = small(learner=learner).fit(X, y), small(learner=learner)
+    for start, stop in ((0, 1), (1, 20), (20, 60)):
+        pieces.partial_fit(X[start:stop], None if y is None else y[start:stop])
+    assert np.array_equal(whole.predict(WAVES[60:80]), pieces.predict(WAVES[60:80]))
+
+
+def test_predicting_changes_nothing() -> None:
+    asked, silent = small(), small()
+    for start in range(0, 100, 10):
+        rows = WAVES[start : start + 10]
+        asked.partial_fit(rows)
+        silent.partial_fit(rows)
+        first = asked.predict(WAVES[:30])
+        assert np.array_equal(first, asked.predict(WAVES[:30]))
+    assert np.array_equal(asked.predict(WAVES[100:]), silent.predict(WAVES[100:]))
+
+
+def test_a_prediction_depends_on_no_later_row() -> None:
+    model = small().fit(WAVES[:100])
+    rows = WAVES[100:120].copy()
+    before = model.predict(rows)
+    rows[10:] += 1
+    after = model.predict(rows)
+    assert np.array_equal(before[:10], after[:10])
+    assert not np.array_equal(before[10:], after[10:])
+
+
+def test_without_targets_the_row_after_each_is_forecast() -> None:
+    model = small().fit(WAVES[:1900])
+    forecasts = model.predict(WAVES[1900:1999])
+    error = np.square(forecasts - WAVES[1901:2000]).mean()
+    assert error < 0.3 * np.square(WAVES[1900:1999] - WAVES[1901:2000]).mean()
+    assert model.score(WAVES[1900:]) == pytest.approx(r2_score(WAVES[1901:], forecasts))
+
+
+def test_a_copying_learner_forecasts_each_row_again() -> None:
+    model = small(learner="copy", target="level").fit(WAVES[:50])
+    # not exactly: the scale moves a little between seeing a row and saying it again
+    assert model.predict(WAVES[50:60]) == pytest.approx(WAVES[50:60], abs=0.1)
+
+
+def test_a_copying_learner_knows_the_last_targets_and_then_only_its_own() -> None:
+    targets = T[:200] % 2
+    model = small(learner="copy", target="level").fit(WAVES[:200], targets)
+    assert model.predict(WAVES[200:203]) == pytest.approx([1, 1, 1], abs=0.02)
+
+
+def test_targets_are_learnt_from_the_features_of_the_same_row() -> None:
+    X = np.random.default_rng(0).normal(size=(2500, 3))
+    y = np.stack([X[:, 0] + X[:, 1], 100 - 7 * X[:, 2]], axis=1)
+    model = small(lr=3e-3).fit(X[:2000], y[:2000])
+    assert model.predict(X[2000:]).shape == (500, 2)
+    assert model.score(X[2000:], y[2000:]) > 0.8
+
+
+def test_more_passes_teach_more() -> None:
+    once, often = (small(passes=passes).fit(WAVES[:200]) for passes in (1, 10))
+    assert often.score(WAVES[200:400]) > once.score(WAVES[200:400])
+
+
+def test_missing_features_are_filled_in() -> None:
+    rows = WAVES[:1000].copy()
+    rows[::7, 1] = np.nan
+    model = small().fit(rows)
+    assert np.isfinite(model.predict(rows)).all()
+    assert model.score(WAVES[1000:1500]) > 0.5
+
+
+def test_it_works_in_time_series_cross_validation() -> None:
+    scores = cross_val_score(small(hidden=(8,)), WAVES[:400], WAVES[:400, 0], cv=TimeSeriesSplit(3))
+    assert np.isfinite(scores).all()
+
+
+def test_a_pickle_in_mid_stream_goes_on_the_same() -> None:
+    model = small().fit(WAVES[:50])
+    twin = pickle.loads(pickle.dumps(model))
+    for each in (model, twin):
+        each.partial_fit(WAVES[50:100])
+    assert np.array_equal(model.predict(WAVES[100:120]), twin.predict(WAVES[100:120]))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: small(target="slope").fit(WAVES), "target='slope': choose one of"),
+        (lambda: small(passes=0).fit(WAVES), "passes=0"),
+        (lambda: small().fit(WAVES[:9]).score(WAVES[:1]), "at least 2 rows"),
+        (lambda: small().fit(WAVES[:9]).partial_fit(WAVES[:9], T[:9]), "y of 1 columns: the rows before had none"),
+        (lambda: small().fit(WAVES[:9], T[:9]).partial_fit(WAVES[:9]), "no y: the rows before had 1 columns"),
+        (lambda: small().fit(WAVES[:9] * np.inf), "infinity"),
+    ],
+)
+def test_what_is_wrong_is_named(wrong: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message), np.errstate(invalid="ignore"):
+        wrong()
+
+
+def test_an_unfitted_model_says_so() -> None:
+    with pytest.raises(NotFittedError):
+        small().predict(WAVES)
