@@ -1,0 +1,96 @@
+"""The options of each learner on each kind of data: defaults here, and in `configs/` what tuning found better."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ptncn.experiments.setting import Setting
+from ptncn.learners.registry import describe
+
+RECURRENT: dict[str, Any] = {"optimizer": "rmsprop", "lr": 1e-3, "clip": 1.0}
+"""The paper's RMSprop; its step sizes range from 0.01 to 0.0004."""
+NOISY: dict[str, Any] = {**RECURRENT, "lr": 3e-4}
+"""UORO and KF-RTRL: a gradient full of noise wants smaller steps."""
+
+DEFAULTS: dict[str, dict[str, dict[str, Any]]] = {
+    "video": {
+        "ptncn": {
+            "optimizer": "rmsprop",  # clearly better than SGD with unit norm at equal data
+            "lr": 3e-4,
+            "rescale": "none",  # RMSprop sets the size of a step itself
+            "reduction": "mean",
+            "beta": 0.5,  # 0.15 to 1 make little difference under RMSprop
+            "error_rule": "fixed",  # on videos a learnt E is worse, unless it learns very slowly
+            "biases": False,
+        },
+        "esn": {"input_scaling": 0.05, "ridge": 1.0},  # 4,096 pixels drive each unit
+        "rtrl": RECURRENT,
+        "uoro": NOISY,
+        "kf-rtrl": NOISY,
+        "": RECURRENT,
+    },
+    "text": {
+        "ptncn": {
+            "lr": 0.05,  # SGD with unit norm
+            "error_rule": "transpose",  # with a fixed E it does not get below 3.3 bits
+            "biases": False,
+        },
+        "esn": {"input_scaling": 1.0, "ridge": 1e-2},
+        "rtrl": RECURRENT,
+        "uoro": NOISY,
+        "kf-rtrl": NOISY,
+        "": RECURRENT,
+    },
+    "other": {"ptncn": {}, "esn": {}, "": RECURRENT},
+}
+"""By kind of data, then by learner, cell or rule; "" for all others."""
+ONLINE: dict[str, dict[str, Any]] = {
+    "ptncn": {**DEFAULTS["video"]["ptncn"], "lr": 1e-4},
+    "": {**RECURRENT, "lr": 3e-4},
+}
+"""Videos one at a time: twenty times as many updates, each of a twentieth of the data."""
+
+TUNED_ON = {"video": "mnist", "text": "ptb"}
+"""Whose tuned values serve data that has none of its own."""
+
+
+def options_for(
+    model: str, kind: str, data: str, setting: Setting, seed: int, configs: Path | None = None
+) -> tuple[dict[str, Any], str | None]:
+    """All options of a learner, and the file of tuned values that they come from, if any."""
+    defaults = default_options(model, kind, online=setting.batch_size == 1)
+    options = {**defaults, "hidden_size": setting.hidden_size(model), "seed": seed}
+    tuned = find_tuned(model, kind, data, configs)
+    if tuned is None:
+        return options, None
+    return {**options, **json.loads(tuned.read_text())["options"]}, str(tuned)
+
+
+def default_options(model: str, kind: str, *, online: bool = False) -> dict[str, Any]:
+    """
+    >>> default_options("lstm-uoro", "video")["lr"]
+    0.0003
+    """
+    describe(model)
+    if model in ("copy", "mean"):
+        return {}
+    table = DEFAULTS[kind]
+    cell, _, rule = model.partition("-")
+    if online and kind == "video" and cell != "esn":
+        return dict(ONLINE.get(model, ONLINE[""]))
+    if model == "esn-sgd" or (model == "esn-rls" and kind == "other"):
+        return {}
+    return dict(table.get(model) or table.get(cell, table.get(rule, table[""])))
+
+
+def find_tuned(model: str, kind: str, data: str, configs: Path | None) -> Path | None:
+    """The file of tuned values for this data, or for the data whose values serve its kind."""
+    if configs is None:
+        return None
+    for name in (data, TUNED_ON.get(kind, data)):
+        path = configs / f"{model}-{name}.json"
+        if path.is_file():
+            return path
+    return None

@@ -1,0 +1,174 @@
+"""Search the options of a learner for the smallest validation error; the test set is never looked at."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ptncn.experiments.plan import Pass
+from ptncn.experiments.runner import execute, tidy
+from ptncn.experiments.setting import Setting
+from ptncn.experiments.training import Training
+from ptncn.experiments.workshop import Interrupted, Workshop
+from ptncn.files import write_atomically
+
+LOOKS = 4
+"""Validation errors in the course of a trial: one that lies behind most others at a look is given up."""
+
+
+class GivenUp(Exception):  # noqa: N818 (nothing went wrong)
+    """A trial is not worth going on with."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is searched, for whom, and where it is kept."""
+
+    model: str
+    data: str
+    setting: Setting
+    minutes: float
+    trials: int | None
+    storage: Path
+    """An SQLite file; a study that is there already goes on."""
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"{self.model}-{self.data}"
+
+
+def suggest(trial: Any, model: str, kind: str) -> dict[str, Any]:
+    """The options of one trial; ranges reach an order of magnitude to either side of what is usual."""
+    if model == "ptncn":
+        optimizer = trial.suggest_categorical("optimizer", ["sgd", "rmsprop"])
+        low, high = (1e-5, 1e-2) if optimizer == "rmsprop" else (0.005, 0.5)
+        return {
+            "optimizer": optimizer,
+            "rescale": "none" if optimizer == "rmsprop" else "unit",
+            "reduction": "mean" if optimizer == "rmsprop" else "sum",
+            "lr": trial.suggest_float(f"lr_{optimizer}", low, high, log=True),
+            "beta": trial.suggest_float("beta", 0.05, 1.0, log=True),
+            "error_rule": trial.suggest_categorical("error_rule", ["fixed", "transpose"]),
+            "error_lr_factor": trial.suggest_categorical("error_lr_factor", [0.01, 0.1, 1.0]),
+        }
+    if model.startswith("esn"):
+        return {
+            "sr": trial.suggest_float("sr", 0.3, 1.2),
+            "leak_rate": trial.suggest_float("leak_rate", 0.2, 1.0),
+            "input_scaling": trial.suggest_float("input_scaling", 0.01, 2.0, log=True),
+            **({"ridge": trial.suggest_float("ridge", 1e-4, 1e2, log=True)} if model != "esn-sgd" else {}),
+        }
+    if model in ("copy", "mean"):
+        raise ValueError(f"{model!r} has nothing to tune")
+    return {
+        "optimizer": trial.suggest_categorical("optimizer", ["rmsprop", "adam"]),
+        "lr": trial.suggest_float("lr", 1e-4, 1e-2, log=True),
+        "clip": trial.suggest_float("clip", 0.1, 100.0, log=True),
+    }
+
+
+def tune(study: Study, workshop: Workshop, tell: Callable[[str], None]) -> dict[str, Any]:
+    """Search until the time or the trials are used up, and return what was found, as a config holds it."""
+    try:
+        import optuna
+    except ModuleNotFoundError as error:
+        raise ValueError("tuning needs Optuna: pip install 'ptncn[tune]'") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study.storage.parent.mkdir(parents=True, exist_ok=True)
+    search = optuna.create_study(
+        study_name=study.name,
+        storage=f"sqlite:///{study.storage}",
+        sampler=optuna.samplers.TPESampler(seed=study.seed),
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=4),
+        load_if_exists=True,
+    )
+    kind = Training(study.model, study.data, study.seed, study.setting).task.kind
+
+    def objective(trial: Any) -> float:
+        options = suggest(trial, study.model, kind)
+        trial.set_user_attr("options", options)
+
+        def look(number: int, error: float) -> None:
+            trial.report(error, number)
+            if trial.should_prune():
+                raise GivenUp
+
+        try:
+            error = attempt(study, options, f"tune/{study.name}/{trial.number}", workshop, look)
+        except GivenUp:
+            tell(f"trial {trial.number}: given up")
+            raise optuna.TrialPruned from None
+        except FloatingPointError:
+            tell(f"trial {trial.number}: diverged")
+            raise optuna.TrialPruned from None
+        tell(f"trial {trial.number}: {error:.4g} with {json.dumps(options)}")
+        return error
+
+    stopped = False
+    if not search.trials:
+        defaults = {"beta": 0.5, "error_rule": "fixed", "error_lr_factor": 1.0, "optimizer": "rmsprop", "lr": 1e-3}
+        search.enqueue_trial(defaults | {"lr_rmsprop": 3e-4, "clip": 1.0}, skip_if_exists=True)
+    try:
+        search.optimize(objective, n_trials=study.trials, timeout=study.minutes * 60)
+    except (Interrupted, KeyboardInterrupt):
+        stopped = True
+    finished = [trial for trial in search.trials if trial.state == optuna.trial.TrialState.COMPLETE]
+    if stopped or not finished:
+        raise Interrupted(study.name)
+    return summary(study, search, finished)
+
+
+def attempt(
+    study: Study, options: dict[str, Any], name: str, workshop: Workshop, look: Callable[[int, float], None]
+) -> float:
+    """Train once on the budget in `LOOKS` parts; the validation error after the last."""
+    wanted = Training(study.model, study.data, study.seed, replace(study.setting, epochs=1), options=options)
+    metric = wanted.task.metrics[0]
+    passes: list[Pass] = []
+    for number in range(LOOKS):
+        learn, choose = wanted.epoch(number)
+        passes += [replace(learn, limit=max(1, study.setting.sequences // LOOKS)), replace(choose, select=False)]
+
+    def told(name: str, metrics: Mapping[str, float]) -> None:
+        part, _, number = name.partition("/")
+        if part == "valid":
+            look(int(number), metrics[metric])
+
+    plan = replace(wanted.plan(), name=name, passes=tuple(passes), keep=False, told=told)
+    try:
+        return execute(plan, workshop).metric(f"valid/{LOOKS - 1}", metric)
+    finally:
+        tidy(plan, workshop)
+
+
+def summary(study: Study, search: Any, finished: list[Any]) -> dict[str, Any]:
+    """The chosen options and how they were found."""
+    best = search.best_trial
+    ranked = sorted(finished, key=lambda trial: trial.value)[:5]
+    return {
+        "model": study.model,
+        "data": study.data,
+        "source": Training(study.model, study.data, study.seed, study.setting).task.source,
+        "options": best.user_attrs["options"],
+        "validation": best.value,
+        "study": {
+            "trials": len(search.trials),
+            "finished": len(finished),
+            "given_up": len(search.trials) - len(finished),
+            "best": [{"value": trial.value, "options": trial.user_attrs["options"]} for trial in ranked],
+            "setting": study.setting.values(),
+            "when": time.strftime("%Y-%m-%d"),
+        },
+    }
+
+
+def write_config(found: dict[str, Any], folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{found['model']}-{found['data']}.json"
+    write_atomically(path, (json.dumps(found, indent=1) + "\n").encode())
+    return path

@@ -1,0 +1,121 @@
+"""Where runs happen: the folder of their checkpoints, the progress bar, and the wish to stop."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+STATUS = Path("/proc/self/status")
+
+
+class Interrupted(Exception):  # noqa: N818 (nothing went wrong)
+    """Somebody asked for the end; a checkpoint was written first."""
+
+
+class Stop:
+    """Ctrl-C and SIGTERM, heard at the end of a batch; a second Ctrl-C is heard at once."""
+
+    def __init__(self) -> None:
+        self.requested = False
+
+    @contextmanager
+    def listen(self) -> Iterator[Stop]:
+        if threading.current_thread() is not threading.main_thread():
+            yield self
+            return
+        before = {number: signal.signal(number, self._hear) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        if self.requested and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.requested = True
+
+
+class Reporter:
+    """A progress bar on stderr with loss, speed and time left; nothing where stderr is not a terminal."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.console = Console(stderr=True, highlight=False)
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TextColumn("{task.fields[loss]}"),
+            TextColumn("{task.fields[speed]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=self.console,
+            transient=True,
+            disable=quiet or not self.console.is_terminal,
+        )
+        self._task: TaskID | None = None
+        self._frames, self._since = 0, time.monotonic()
+
+    def begin(self, name: str, total: int, done: int) -> None:
+        self._bar.start()
+        self._frames, self._since = 0, time.monotonic()
+        self._task = self._bar.add_task(name, total=total, completed=done, loss="", speed="")
+
+    def advance(self, frames: int, metric: str, loss: float) -> None:
+        if self._task is None or self._bar.disable:
+            return
+        self._frames += frames
+        speed = self._frames / max(time.monotonic() - self._since, 1e-9)
+        self._bar.update(self._task, advance=1, loss=f"{metric} {loss:.4g}", speed=f"{speed:,.0f} frames/s")
+
+    def end(self) -> None:
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+            self._task = None
+        self._bar.stop()
+
+    def say(self, line: str) -> None:
+        self.console.print(line, soft_wrap=True, markup=False)
+
+
+@dataclass
+class Workshop:
+    runs: Path = Path("runs")
+    """Checkpoints, and networks that were trained."""
+    resume: bool = False
+    """Go on from checkpoints."""
+    fresh: bool = False
+    """Train anew what was trained before."""
+    every: float = 60.0
+    """Seconds between two checkpoints."""
+    reporter: Reporter = field(default_factory=Reporter)
+    stop: Stop = field(default_factory=Stop)
+
+
+def reset_peak_memory() -> None:
+    """Let `peak_memory` count from now on, where the system can (Linux)."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return
+
+
+def peak_memory() -> int:
+    """Bytes that this process has taken at most."""
+    if STATUS.exists():
+        for line in STATUS.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
