@@ -10,8 +10,12 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-COMMANDS = ("demo", "stream", "forecast", "learners", "data", "bench")
-"""Each is a module of `ptncn.commands` with a function of its name, or an `app` with commands of its own."""
+COMMANDS = {
+    **{name: name for name in ("demo", "stream", "forecast", "learners", "data", "reproduce", "train")},
+    "eval": "evaluate",
+    **{name: name for name in ("tune", "bench")},
+}
+"""Each is a module of `ptncn.commands` with a function of that name, or with an `app` that has commands of its own."""
 
 
 class LazyGroup(TyperGroup):
@@ -24,7 +28,7 @@ class LazyGroup(TyperGroup):
         """A stand-in that has the first line of the module's docstring, “`ptncn NAME`: what it does”, for its help."""
         if cmd_name not in COMMANDS:
             return None
-        path = Path(__file__).parent / "commands" / f"{cmd_name}.py"
+        path = Path(__file__).parent / "commands" / f"{COMMANDS[cmd_name]}.py"
         about = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
         line = about.partition("\n")[0].partition(": ")[2]
         return TyperCommand(cmd_name, help=line[:1].upper() + line[1:])
@@ -36,11 +40,11 @@ class LazyGroup(TyperGroup):
 
 def load(name: str) -> Any:
     """The command itself."""
-    module = import_module(f"ptncn.commands.{name}")
+    module = import_module(f"ptncn.commands.{COMMANDS[name]}")
     if hasattr(module, "app"):
         return typer.main.get_group(module.app)
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    alone.command(name)(getattr(module, name))
+    alone.command(name)(getattr(module, COMMANDS[name]))
     return typer.main.get_command(alone)
 
 
