@@ -1,0 +1,186 @@
+"""`ptncn reproduce`: every experiment at its smallest, end to end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from ptncn.commands.reproduce import reproduce
+from ptncn.commands.tune import tune
+from ptncn.records import find_records, read_record
+
+app = typer.Typer()
+app.command("reproduce")(reproduce)
+app.command("tune")(tune)
+runner = CliRunner()
+
+
+@pytest.fixture(autouse=True)
+def somewhere(tmp_path, monkeypatch):
+    monkeypatch.setenv("PTNCN_DATA", str(tmp_path / "empty"))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments, exit_code=0):
+    result = runner.invoke(app, ["reproduce", *arguments])
+    assert result.exit_code == exit_code, result.output
+    return result
+
+
+def test_prediction_zero_shot_one_shot_and_out_of_domain_share_their_training(somewhere):
+    few = ("--scale", "smoke", "--json", "--models", "ptncn,lstm-bptt")
+    cells = json.loads(run("prediction", *few).stdout)
+    assert set(cells) == {"test_ce", "test_se", "valid_bpc", "test_bpc"}
+    assert set(cells["test_se"]["ptncn"]) == {"mnist", "notmnist"}
+    assert set(cells["test_bpc"]["lstm-bptt"]) == {"ptb"}
+    trained = sorted((somewhere / "runs").rglob("finished.safetensors"))
+    stamps = [path.stat().st_mtime_ns for path in trained]
+    assert len(trained) == 6
+
+    zero = json.loads(run("zero-shot", *few).stdout)
+    assert set(zero["ce"]["ptncn"]) == {"notmnist-to-mnist", "mnist-to-notmnist"}
+    one = json.loads(run("one-shot", *few).stdout)
+    assert set(one["se"]["lstm-bptt"]) == {"one-shot notmnist", "zero-shot fashion-mnist"}
+    other = json.loads(run("out-of-domain", *few).stdout)
+    assert other["se"]["ptncn"]["mnist 2"] == pytest.approx(cells["test_se"]["ptncn"]["mnist"])
+    assert [path.stat().st_mtime_ns for path in trained] == stamps
+
+    records, problems = find_records([somewhere / "results"])
+    assert not problems
+    assert len(records) == 6 + 4 + 2 + 4
+    for record in records:
+        assert record.status == "finished"
+        assert record.config
+        assert all(len(each["sha256"]) == 64 for each in record.datasets.values())
+        assert any("stand in" in note for note in record.notes)
+    film = read_record(somewhere / "results/smoke/zero-shot/ptncn-mnist-to-notmnist-0.json").films["test"]
+    assert film["prediction"]["shape"] == [20, 2, 1024]
+    assert film["observation_shape"] == [32, 32]
+
+
+def test_every_baseline_of_table_one_runs(somewhere):
+    result = run("prediction", "--scale", "smoke", "--data", "mnist")
+    assert "(79.67)" in result.stdout
+    assert "beyond chance" in result.stdout or "may be chance" in result.stdout
+    assert "exact RTRL has 2 units here" in result.stderr
+    assert len(list((somewhere / "results/smoke/prediction").glob("*.json"))) == 10
+
+
+def test_continual_learning_gives_the_matrix_and_its_summary():
+    cells = json.loads(run("continual", "--scale", "smoke", "--models", "ptncn,lstm-rtrl", "--json").stdout)
+    assert len(cells["se"]["ptncn"]) == 6
+    assert cells["forgetting"]["ptncn"] == pytest.approx(-cells["backward_transfer"]["ptncn"])
+    assert {"average", "forward_transfer", "prequential_se"} < set(cells)
+    assert len(find_records(["results"])[0]) == 4
+    record = find_records(["results"])[0][0]
+    assert len(record.metrics["matrix"]["losses"]) == 4
+    assert [name for _, name in record.curve["changes"]] == ["bouncing-digits", "bouncing-letters", "bouncing-shapes"]
+
+
+def test_discrete_prints_exactly_what_other_programs_expect():
+    cells = json.loads(run("discrete", "--scale", "smoke", "--json").stdout)
+    assert list(cells) == ["prequential_se"]
+    assert list(cells["prequential_se"]) == ["sign", "tanh", "cosine", "untrained"]
+    assert cells["prequential_se"]["cosine"] == pytest.approx(0.0004, rel=0.1)
+    assert cells["prequential_se"]["sign"] < 0.1 < cells["prequential_se"]["untrained"]
+
+
+def test_complexity_fits_exponents_for_every_learner():
+    cells = json.loads(run("complexity", "--scale", "smoke", "--models", "ptncn,rnn-rtrl,rnn-bptt", "--json").stdout)
+    assert set(cells["time_exponent_units"]) == {"ptncn", "rnn-rtrl", "rnn-bptt"}
+    assert cells["memory_exponent_units"]["rnn-rtrl"] > cells["memory_exponent_units"]["rnn-bptt"]
+    assert cells["memory_exponent_length"]["ptncn"] == pytest.approx(0.0)
+    assert cells["memory_exponent_length"]["rnn-bptt"] > 0.5
+
+
+def test_a_run_that_fails_says_why_and_leaves_the_others_alone(somewhere, monkeypatch):
+    from ptncn.experiments import discrete
+
+    monkeypatch.setitem(discrete.VARIANTS, "tanh", {"activation": "tanh", "lr": -1.0})
+    result = run("discrete", "--scale", "smoke", "--models", "tanh,cosine", exit_code=1)
+    assert "lr=-1.0" in result.stderr
+    assert "Traceback" not in result.output
+    assert read_record("results/smoke/discrete/tanh-noisy-cosine-0.json").status == "failed"
+    assert read_record("results/smoke/discrete/cosine-noisy-cosine-0.json").status == "finished"
+
+
+def test_wrong_names_are_one_line():
+    assert "There are: prediction, continual" in run("predict", exit_code=1).stderr
+    assert "choose one of: smoke, laptop, paper" in run("discrete", "--scale", "tiny", exit_code=1).stderr
+
+
+def test_resume_does_not_do_again_what_is_finished(somewhere):
+    arguments = ("discrete", "--scale", "smoke", "--models", "cosine", "--json")
+    run(*arguments)
+    path = somewhere / "results/smoke/discrete/cosine-noisy-cosine-0.json"
+    before = path.read_bytes()
+    run(*arguments, "--resume")
+    assert path.read_bytes() == before
+
+
+def command(*arguments):
+    code = "from typer import Typer; from ptncn.commands.reproduce import reproduce; a = Typer(); "
+    code += "a.command('reproduce')(reproduce); a.callback()(lambda: None); a()"
+    return [sys.executable, "-c", code, "reproduce", *arguments]
+
+
+def test_killed_and_resumed_it_ends_with_the_same_numbers(somewhere):
+    arguments = ["continual", "--scale", "smoke", "--models", "ptncn", "--seeds", "1", "--json"]
+    whole = run(*arguments).stdout
+    expected = read_record(next((somewhere / "results").rglob("*.json")))
+
+    arguments += ["--out", "killed", "--runs", "killed-runs", "--checkpoint-every", "0"]
+    process = subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 120
+    while not list((somewhere / "killed-runs").rglob("progress.safetensors")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert read_record(next((somewhere / "killed").rglob("*.json"))).status == "running"
+
+    assert run(*arguments, "--resume").stdout == whole
+    record = read_record(next((somewhere / "killed").rglob("*.json")))
+    assert record.metrics == expected.metrics
+    assert record.errors == expected.errors
+    assert record.curve == expected.curve
+
+
+def test_terminated_it_leaves_a_checkpoint_and_the_command_that_goes_on(somewhere):
+    process = subprocess.Popen(
+        command("discrete", "--scale", "laptop", "--models", "sign", "--jobs", "2", "--checkpoint-every", "0"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while not list((somewhere / "runs").rglob("progress.safetensors")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "--resume" in told
+    assert "Traceback" not in told
+
+
+def test_tuning_searches_goes_on_and_writes_a_config_that_is_used(somewhere):
+    pytest.importorskip("optuna")
+    arguments = ["tune", "lstm-bptt", "mnist", "--scale", "smoke", "--trials", "2", "--json"]
+    result = runner.invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["study"]["trials"] == 2
+    again = runner.invoke(app, arguments)
+    assert json.loads(again.stdout)["study"]["trials"] == 4
+    found = json.loads((somewhere / "configs/lstm-bptt-mnist.json").read_text())
+    assert found["validation"] == min(each["value"] for each in found["study"]["best"])
+    wrong = runner.invoke(app, ["tune", "lstm", "mnist"])
+    assert wrong.exit_code == 1
+    assert "lstm-bptt" in wrong.stderr

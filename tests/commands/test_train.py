@@ -1,0 +1,89 @@
+"""`ptncn train` and `ptncn eval`: one's own combination."""
+
+import json
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from ptncn import load
+from ptncn.commands.evaluate import evaluate
+from ptncn.commands.train import read_options, train
+from ptncn.records import find_records
+
+app = typer.Typer()
+app.command("train")(train)
+app.command("eval")(evaluate)
+runner = CliRunner()
+
+
+@pytest.fixture(autouse=True)
+def somewhere(tmp_path, monkeypatch):
+    monkeypatch.setenv("PTNCN_DATA", str(tmp_path / "empty"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments, exit_code=0):
+    result = runner.invoke(app, list(arguments))
+    assert result.exit_code == exit_code, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+SMALL = ("--units", "8", "--sequences", "40", "--canvas", "32")
+
+
+def test_a_network_is_trained_kept_and_tested_again():
+    told = json.loads(run("train", "ptncn", "digits", *SMALL, "-o", "beta=0.3", "--json").stdout)
+    learner, _, _ = load("trained/network.safetensors")
+    assert learner.config.beta == 0.3
+    again = json.loads(run("eval", "trained/network.safetensors", "digits", "--json").stdout)
+    assert again == pytest.approx(told)
+    other = run("eval", "trained/network.safetensors", "letters", "--objects", "3", "--sequences", "20").stdout
+    assert other.startswith("ptncn on letters test: ce ")
+    records, problems = find_records(["trained"])
+    assert not problems
+    assert records[0].metrics["test"] == pytest.approx(told)
+
+
+def test_text_and_files_of_ones_own(somewhere):
+    run("train", "gru-bptt", "ptb", "--units", "8", "--sequences", "20")
+    np.save(somewhere / "walk.npy", np.cumsum(np.ones((6, 5, 3)), axis=1))
+    run("train", "ptncn", "walk.npy", "--units", "4", "--out", "own")
+    assert "se " in run("eval", "own/network.safetensors", "walk.npy").stdout
+
+
+def test_learning_goes_on_while_testing_but_not_in_the_file(somewhere):
+    run("train", "ptncn", "digits", *SMALL)
+    before = (somewhere / "trained/network.safetensors").read_bytes()
+    arguments = ("eval", "trained/network.safetensors", "letters", "--sequences", "40", "--json")
+    frozen, learning = (json.loads(run(*arguments, *more).stdout) for more in ((), ("--learn",)))
+    assert learning["ce"] < frozen["ce"]
+    assert (somewhere / "trained/network.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("train", "lstm", "digits"), "lstm-bptt"),
+        (("train", "ptncn", "digit"), "choose one of: mnist"),
+        (("train", "ptncn", "digits", *SMALL, "-o", "bета=1"), "unknown option"),
+        (("train", "ptncn", "digits", "-o", "beta"), "NAME=VALUE"),
+        (("eval", "nothing.safetensors", "digits"), "no such checkpoint"),
+    ],
+)
+def test_what_is_wrong_is_one_line(arguments, complaint):
+    result = run(*arguments, exit_code=1)
+    assert complaint in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_a_network_for_other_observations_is_refused():
+    run("train", "ptncn", "digits", *SMALL)
+    assert "1024 numbers, but ptb has 95" in run("eval", "trained/network.safetensors", "ptb", exit_code=1).stderr
+
+
+def test_options_are_read_as_json_or_text():
+    assert read_options(["a=1", "b=x", "c=[1, 2]", "d=null"]) == {"a": 1, "b": "x", "c": [1, 2], "d": None}

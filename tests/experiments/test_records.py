@@ -1,0 +1,101 @@
+"""Records: written whole, read with care, compared in pairs."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ptncn.records import Record, RecordError, compare, find_records, pack, read_record, summarise, unpack
+
+
+def a_record(**others):
+    given = {"experiment": "prediction", "model": "ptncn", "data": "mnist", "scale": "smoke", "seed": 0}
+    return Record(**{**given, **others})
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    errors = np.linspace(0, 1, 5, dtype=np.float32)
+    record = a_record(metrics={"se": 1.5}, errors={"test": {"se": pack(errors)}}, status="finished")
+    record.write(tmp_path / "deep" / "a.json")
+    again = read_record(tmp_path / "deep" / "a.json")
+    assert again == record
+    assert (again.sequence_errors("test", "se") == errors).all()
+
+
+def test_numbers_that_json_does_not_have_become_null(tmp_path):
+    a_record(metrics={"se": float("nan")}).write(tmp_path / "a.json")
+    assert json.loads((tmp_path / "a.json").read_text())["metrics"] == {"se": None}
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"seed": "one"}, "'seed' holds 'one'; int would be right"),
+        ({"schema": 0}, "a record of version 0; this program reads version 1"),
+        ({"status": "done"}, "one of running, failed, finished"),
+        ({"colour": 1}, "no field 'colour'"),
+        ({"metrics": []}, "'metrics' holds"),
+    ],
+)
+def test_what_is_wrong_with_a_record_is_said(tmp_path, change, complaint):
+    a_record().write(tmp_path / "a.json")
+    tree = json.loads((tmp_path / "a.json").read_text())
+    (tmp_path / "a.json").write_text(json.dumps({**tree, **change}))
+    with pytest.raises(RecordError, match=complaint):
+        read_record(tmp_path / "a.json")
+
+
+def test_a_missing_field_a_broken_file_and_another_json_do_not_hide_the_good_one(tmp_path):
+    a_record().write(tmp_path / "good.json")
+    tree = json.loads((tmp_path / "good.json").read_text())
+    del tree["model"]
+    (tmp_path / "less.json").write_text(json.dumps(tree))
+    (tmp_path / "cut.json").write_text('{"experiment": "pre')
+    (tmp_path / "other.json").write_text("[1, 2]")
+    records, problems = find_records([tmp_path])
+    assert len(records) == 1
+    assert len(problems) == 3
+    assert any("'model' is missing" in line for line in problems)
+
+
+@pytest.mark.parametrize(
+    "array", [np.arange(12, dtype=np.uint8).reshape(3, 4), np.array([0.1, np.nan]), np.zeros((0,))]
+)
+def test_arrays_survive_packing(array):
+    np.testing.assert_array_equal(unpack(pack(array)), array if array.dtype == np.uint8 else array.astype(np.float32))
+
+
+def test_a_packed_array_of_another_size_is_refused():
+    with pytest.raises(ValueError, match="another number of bytes"):
+        unpack({**pack(np.zeros(3)), "shape": [4]})
+    with pytest.raises(ValueError, match="not a packed array"):
+        unpack({"dtype": "float32", "shape": [1], "zlib": "####"})
+
+
+class TestComparison:
+    def test_it_is_scipys_paired_t_test_and_signed_rank_test(self):
+        chance = np.random.default_rng(0)
+        ours, theirs = chance.normal(size=50), chance.normal(0.5, 1, size=50)
+        found = compare(ours, theirs)
+        assert found.p_t == pytest.approx(stats.ttest_rel(ours, theirs).pvalue)
+        assert found.p_wilcoxon == pytest.approx(stats.wilcoxon(ours, theirs, method="approx").pvalue)
+        low, high = stats.ttest_rel(ours, theirs).confidence_interval()
+        assert (found.low, found.high) == pytest.approx((low, high))
+        assert found.difference < 0
+
+    def test_sequences_without_an_error_are_left_out(self):
+        assert compare([1.0, 2.0, 4.0, np.nan], [2.0, 2.5, 4.1, np.nan]).pairs == 3
+
+    def test_equal_errors_are_no_difference(self):
+        assert not compare([1.0, 2.0], [1.0, 2.0]).beyond_chance
+
+    def test_lists_of_other_lengths_cannot_be_paired(self):
+        with pytest.raises(ValueError, match="two lists of one length"):
+            compare([1.0, 2.0], [1.0])
+
+
+def test_trials_are_summed_up_by_mean_and_standard_deviation():
+    summary = summarise([1.0, 2.0, 3.0])
+    assert (summary.mean, summary.sd, summary.trials) == (2.0, 1.0, 3)
+    assert np.isnan(summarise([1.0]).sd)
