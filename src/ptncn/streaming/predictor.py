@@ -117,7 +117,9 @@ class Predictor:
 
     def _given(self, values: Vector, base: Vector | float) -> Vector:
         changes: Vector = values - base
-        return np.concatenate((changes, values[self._levels])) if self.target == "both" else changes
+        if self.target != "both":
+            return changes
+        return np.concatenate((changes, values if self._all_change else values[self._levels]))
 
     def _step(self, x: Vector, learn: bool) -> Step:
         return self.learner.step(torch.from_numpy(x[None]), self.state, learn=learn)

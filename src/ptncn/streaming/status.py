@@ -10,7 +10,7 @@ from typing import Protocol
 from ptncn.streaming.tally import Tally
 
 BARS = "▁▂▃▄▅▆▇█"
-WIDTH = 40
+WIDTH = 20
 PERIOD = 0.25
 
 
@@ -67,17 +67,17 @@ class LiveStatus:
 def describe(tally: Tally, rate: float, scores: deque[float]) -> str:
     """
     >>> describe(Tally(observations=1500, alarms=2, error=1.0, copy_error=16.0), 1200.0, deque([0.0, 0.5, 1.0]))
-    '1,500 observations  1,200/s  error 25 % of copy-last  2 alarms  surprise ▁▅█'
+    '1,500 rows  1,200/s  error 25 % of copy-last  surprise ▁▅█  2 alarms'
     """
-    parts = [f"{tally.observations:,} observations", f"{rate:,.0f}/s"]
+    parts = [f"{tally.observations:,} rows", f"{rate:,.0f}/s"]
     if tally.copy_error:
         parts.append(f"error {100 * tally.against_copy:.0f} % of copy-last")
-    parts.append(f"{tally.alarms:,} alarms")
+    parts += [f"surprise {sparkline(scores)}", f"{tally.alarms:,} alarms"]
     if tally.drifts:
         parts.append(f"{tally.drifts:,} drifts")
     if tally.bad_rows:
         parts.append(f"{tally.bad_rows:,} bad rows")
-    return "  ".join([*parts, f"surprise {sparkline(scores)}"])
+    return "  ".join(parts)
 
 
 def sparkline(scores: deque[float]) -> str:

@@ -1,0 +1,40 @@
+"""The live line, and silence where nobody looks."""
+
+import io
+from collections import deque
+
+from ptncn.streaming import status
+from ptncn.streaming.status import LiveStatus, NoStatus, choose_status, describe, sparkline
+from ptncn.streaming.tally import Tally
+
+
+def test_in_a_pipe_there_is_no_status(monkeypatch):
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    assert isinstance(choose_status(quiet=False, writes_to_stdout=False), NoStatus)
+
+
+def test_on_a_terminal_it_shows_rate_error_and_surprise(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr(status, "PERIOD", 0.0)
+    assert isinstance(choose_status(quiet=True, writes_to_stdout=False), NoStatus)
+    live = choose_status(quiet=False, writes_to_stdout=False)
+    assert isinstance(live, LiveStatus)
+    live.update(Tally(observations=7, error=1.0, copy_error=4.0), 0.99)
+    live.close()
+    assert "7 rows" in terminal.getvalue()
+    assert "error 50 % of copy-last" in terminal.getvalue()
+    assert "█" in terminal.getvalue()
+
+
+def test_it_tells_of_drifts_and_bad_rows_only_if_there_are_any():
+    assert "2 drifts  3 bad rows" in describe(Tally(drifts=2, bad_rows=3), 1.0, deque())
+    assert "drift" not in describe(Tally(), 1.0, deque())
+
+
+def test_a_sparkline_goes_from_low_to_high():
+    assert sparkline(deque([0.0, 0.5, 1.0])) == "▁▅█"
