@@ -59,6 +59,7 @@ def test_prediction_zero_shot_one_shot_and_out_of_domain_share_their_training(so
     for record in records:
         assert record.status == "finished"
         assert record.config
+        assert record.learner["seed"] == 0
         assert all(len(each["sha256"]) == 64 for each in record.datasets.values())
         assert any("stand in" in note for note in record.notes)
     film = read_record(somewhere / "results/smoke/zero-shot/ptncn-mnist-to-notmnist-0.json").films["test"]

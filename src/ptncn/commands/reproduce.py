@@ -104,7 +104,8 @@ def _show(experiment: Experiment, jobs: list[Job], out: Path, *, as_json: bool) 
     else:
         console = Console(highlight=False)
         console.print(f"\n{experiment.name}: {experiment.about}", style="bold")
-        for table in draw_tables(experiment, records):
+        for metric, table in draw_tables(experiment, records).items():
+            console.print(f"\n{metric}: ours (the paper's)")
             console.print(table)
         for line in [*against_ptncn(experiment, records), f"Records: {out / experiment.name}"]:
             console.print(line, soft_wrap=True, markup=False)

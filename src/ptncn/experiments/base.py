@@ -49,6 +49,7 @@ class Findings:
     """What a run found, as its record has it."""
 
     metrics: dict[str, Any]
+    learner: dict[str, Any] = field(default_factory=dict)
     datasets: dict[str, Any] = field(default_factory=dict)
     errors: dict[str, Any] = field(default_factory=dict)
     films: dict[str, Any] = field(default_factory=dict)
@@ -130,6 +131,7 @@ def collect(outcome: Outcome, plan: Plan, *, metrics: dict[str, Any], shape: tup
             films[name] = {**result["film"], "observation_shape": list(shape)}
     return Findings(
         metrics=metrics,
+        learner=outcome.learner.options(),
         datasets=plan.datasets,
         errors={name: result["errors"] for name, result in outcome.results.items() if "errors" in result},
         films=films,

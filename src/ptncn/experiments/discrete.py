@@ -66,7 +66,7 @@ def run(job: Job, workshop: Workshop) -> Findings:
     data = Cosine(size.steps, chunk=size.chunk, seed=job.seed)
     if job.model == "cosine":
         noise = data.cosine.values(1, size.steps - 1) - np.cos(data.cosine.step * np.arange(1, size.steps))
-        return Findings({"prequential_se": float(np.mean(noise**2))}, {"stream": describe(data)})
+        return Findings({"prequential_se": float(np.mean(noise**2))}, datasets={"stream": describe(data)})
     learns = job.model != "untrained"
     plan = Plan(
         name=f"discrete/{job.model}/{job.seed}",

@@ -11,17 +11,17 @@ from ptncn.experiments.reproduce import spread
 from ptncn.records import Comparison, Record, RecordError, compare
 
 
-def draw_tables(experiment: Experiment, records: Sequence[Record]) -> list[Table]:
-    """One table a metric: a row a model, and in each cell ours with the paper's beside it in brackets."""
+def draw_tables(experiment: Experiment, records: Sequence[Record]) -> dict[str, Table]:
+    """A table for each metric: a row a model, and in each cell ours with the paper's beside it in brackets."""
     metrics: dict[str, dict[str, None]] = {}
     for record in records:
         for metric, row in experiment.cells(record).items():
             metrics.setdefault(metric, {}).update(dict.fromkeys(row))
-    return [_draw(experiment, records, metric, list(columns)) for metric, columns in metrics.items()]
+    return {metric: _draw(experiment, records, metric, list(columns)) for metric, columns in metrics.items()}
 
 
 def _draw(experiment: Experiment, records: Sequence[Record], metric: str, columns: list[str]) -> Table:
-    table = Table("model", *(column or metric for column in columns), title=f"{metric}: ours (the paper's)", box=None)
+    table = Table("model", *(column or metric for column in columns), box=None)
     known = experiment.paper.get(metric, {})
     for model in dict.fromkeys([*known, *(record.model for record in records)]):
         cells = []

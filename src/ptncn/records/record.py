@@ -59,6 +59,8 @@ class Record:
     versions: dict[str, Any] = field(default_factory=versions)
     config: dict[str, Any] = field(default_factory=dict)
     """Every value that decides the numbers."""
+    learner: dict[str, Any] = field(default_factory=dict)
+    """Every option of the learner, those left at their defaults included."""
     datasets: dict[str, Any] = field(default_factory=dict)
     """By what it was used for: {"name", "sha256", "sequences"} of each dataset."""
     metrics: dict[str, Any] = field(default_factory=dict)
