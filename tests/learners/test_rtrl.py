@@ -6,8 +6,8 @@ from forward_oracles import CELLS, IDS, any_masks, bptt_gradient, frames, held_g
 
 from ptncn import checkpoint
 from ptncn.learners import base, make, memory, rtrl
-from ptncn.learners.base import state_bytes
 from ptncn.learners.rtrl import RTRL
+from ptncn.metrics import bytes_of
 
 T, B, N, H = 30, 4, 3, 5
 
@@ -107,7 +107,7 @@ def test_it_needs_what_it_said_it_would_need(cell, depth):
     learner = build(cell, depth)
     state = learner.begin(B)
     learner.step(frames(1, B, N)[0], state)
-    assert state_bytes(state.influence) == RTRL.required_bytes(cell, N, H, B, "float64", depth)
+    assert bytes_of(state.influence) == RTRL.required_bytes(cell, N, H, B, "float64", depth)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pickle
 import pytest
 import torch
 
+import ptncn
 from ptncn import PTNCN, Learner
 
 
@@ -249,3 +250,16 @@ def test_the_state_does_not_grow_with_the_sequence():
     for x in frames(50, 2, 7):
         net.step(x, state)
     assert size() == start
+
+
+def test_the_step_size_can_be_changed_and_is_saved(tmp_path):
+    net, twin = PTNCN(7, [5]), PTNCN(7, [5])
+    net.lr = 0.5
+    xs = frames(3, 2, 7)
+    for each in (net, twin):
+        each(xs, learn=True)
+    assert not same(weights(net), weights(twin))
+    ptncn.save(tmp_path / "run.ckpt", net)
+    assert ptncn.load(tmp_path / "run.ckpt").learner.lr == 0.5
+    with pytest.raises(ValueError, match="lr=-1"):
+        net.lr = -1

@@ -202,6 +202,15 @@ class PTNCN(nn.Module):
         return paper_views({name: weight.detach() for name, weight in self.named_parameters()}, self.sizes)
 
     @property
+    def lr(self) -> float:
+        """The step size, before its schedule; set it to learn faster or slower from now on."""
+        return self.learning.lr
+
+    @lr.setter
+    def lr(self, value: float) -> None:
+        self.learning.lr = make_config(self.preset, {"lr": value}).lr
+
+    @property
     def layers(self) -> list[Layer]:
         """Layers 1 … L as views of the parameters."""
         if self._views is None:

@@ -29,13 +29,14 @@ class LocalLearning(nn.Module):
         super().__init__()
         learnt = {name: w.weight for name, w in weights.items() if config.error_rule != "fixed" or name[0] != "E"}
         self.config = config
+        self.lr = config.lr
         self.optimizer = OPTIMIZERS[config.optimizer](learnt, config)
         self.balls = {
             name: MaxNorm(config.max_norm) for name in learnt if config.max_norm is not None and name[0].isupper()
         }
 
     def step_size(self, name: str) -> float:
-        lr = self.config.lr
+        lr = self.lr
         if self.config.schedule is not None:
             lr *= self.config.schedule(self.optimizer.updates)  # type: ignore[operator]
         return lr * self.config.error_lr_factor if name[0] == "E" else lr
@@ -85,7 +86,7 @@ class LocalLearning(nn.Module):
 
     def snapshot(self) -> dict[str, Any]:
         moments = {name: value.clone() for name, value in self.optimizer.named_buffers()}
-        return {"updates": self.optimizer.updates, "moments": moments}
+        return {"lr": self.lr, "updates": self.optimizer.updates, "moments": moments}
 
     def restore(self, tree: Mapping[str, Any]) -> None:
         buffers = dict(self.optimizer.named_buffers())
@@ -93,4 +94,4 @@ class LocalLearning(nn.Module):
             raise ValueError(f"the snapshot is not one of the optimizer {self.config.optimizer!r}")
         for name, value in tree["moments"].items():
             buffers[name].copy_(value)
-        self.optimizer.updates = tree["updates"]
+        self.optimizer.updates, self.lr = tree["updates"], tree["lr"]
