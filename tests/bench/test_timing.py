@@ -1,5 +1,10 @@
 """Contestants take turns, and nobody is left out. No test looks at how long anything takes."""
 
+import time
+
+import pytest
+
+from ptncn.bench import timing
 from ptncn.bench.timing import Contestant, interleave
 
 
@@ -17,6 +22,12 @@ def test_they_take_turns() -> None:
 def test_each_is_sampled_however_little_time_there_is() -> None:
     samples = interleave([_counting([], "a"), _counting([], "b")], budget=0.0, least=3)
     assert [len(each.ms) for each in samples.values()] == [3, 3]
+
+
+def test_what_is_very_slow_is_sampled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "SLOW", 0.0)
+    slow = Contestant("slow", lambda steps: time.sleep(0.01))
+    assert len(interleave([slow], budget=0.0, least=5)["slow"].ms) == 1
 
 
 def test_steps_come_in_whole_units() -> None:

@@ -33,7 +33,7 @@ class Plan:
     shapes: Sequence[Shape] = SHAPES
     whats: Sequence[str] = ALL
     extras: Sequence[str] = EXTRAS
-    seconds: float = 40.0
+    seconds: float = 25.0
     """For the rows of one shape, and for one extra."""
     least: int = LEAST
 
@@ -50,7 +50,7 @@ def make_plan(*, quick: bool, shapes: Sequence[str] = (), whats: Sequence[str] =
         shapes=[Shape.parse(text) for text in shapes] or SHAPES,
         whats=rows if whats else QUICK if quick else ALL,
         extras=EXTRAS if everything else extras,
-        seconds=seconds or (3.0 if quick else 40.0),
+        seconds=seconds or (3.0 if quick else 25.0),
         least=3 if quick else LEAST,
     )
 

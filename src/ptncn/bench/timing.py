@@ -10,8 +10,10 @@ import numpy as np
 
 SAMPLE_SECONDS = 0.15
 """How long a sample should take: long against the clock and against what the one before left in the caches."""
+SLOW = 1.0
+"""Seconds of a sample from which on fewer have to do."""
 LEAST = 5
-"""Samples of each contestant, however slow it is."""
+"""Samples of each contestant, unless that would take more than a quarter of the time there is."""
 
 
 @dataclass
@@ -32,6 +34,7 @@ class Samples:
     contestant: Contestant
     steps: int
     """In a sample."""
+    least: int
     ms: list[float] = field(default_factory=list)
     spent: float = 0.0
 
@@ -52,28 +55,30 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def interleave(contestants: Sequence[Contestant], budget: float, least: int = LEAST) -> dict[str, Samples]:
-    """Samples of each contestant within about `budget` seconds, and at least `least` of them.
+    """Samples of each contestant within about `budget` seconds, and at least `least` of them, or 1 if it is very slow.
 
     All get the same time: one whose samples take longer sits out rounds, and is spread over the whole run like the
     others.
     """
-    rounds = [
-        _warm_up(contestant, min(SAMPLE_SECONDS, budget / len(contestants) / least)) for contestant in contestants
-    ]
+    length = min(SAMPLE_SECONDS, budget / len(contestants) / least)
+    rounds = [_warm_up(contestant, length, budget, least) for contestant in contestants]
     deadline = time.perf_counter() + budget
     share = 0.0
-    while time.perf_counter() < deadline or any(len(each.ms) < least for each in rounds):
+    while time.perf_counter() < deadline or any(len(each.ms) < each.least for each in rounds):
         share += SAMPLE_SECONDS
         late = time.perf_counter() >= deadline
         for each in rounds:
-            if len(each.ms) < least if late else each.spent <= share:
+            if len(each.ms) < each.least if late else each.spent <= share:
                 each.take()
     return {each.contestant.what: each for each in rounds}
 
 
-def _warm_up(contestant: Contestant, sample_seconds: float) -> Samples:
+def _warm_up(contestant: Contestant, sample_seconds: float, budget: float, least: int) -> Samples:
     """Take the first steps, which allocate and compile, and find how many make a sample."""
     once = seconds(lambda: contestant.run(contestant.unit))
     if once < 4 * sample_seconds:
         once = seconds(lambda: contestant.run(contestant.unit))
-    return Samples(contestant, contestant.unit * max(1, round(sample_seconds / max(once, 1e-9))))
+    affordable = max(1, int(budget / 4 / once)) if once > SLOW else least
+    return Samples(
+        contestant, contestant.unit * max(1, round(sample_seconds / max(once, 1e-9))), min(least, affordable)
+    )
