@@ -10,7 +10,7 @@ import numpy as np
 
 SAMPLE_SECONDS = 0.15
 """How long a sample should take: long against the clock and against what the one before left in the caches."""
-SLOW = 1.0
+SLOW = 2.0
 """Seconds of a sample from which on fewer have to do."""
 LEAST = 5
 """Samples of each contestant, unless that would take more than a quarter of the time there is."""
