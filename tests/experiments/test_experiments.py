@@ -1,6 +1,7 @@
 """The experiments themselves: their settings, rosters, options and cells."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -76,6 +77,10 @@ def test_tuned_values_go_before_defaults_and_serve_data_of_the_same_kind(tmp_pat
     assert options["clip"] == 1.0
     assert tuned.endswith("gru-bptt-mnist.json")
     assert options_for("gru-bptt", "text", "ptb", VIDEO["smoke"], 0, tmp_path)[1] is None
+    one_at_a_time = replace(VIDEO["smoke"], batch_size=1)
+    assert options_for("gru-bptt", "video", "mnist", one_at_a_time, 0, tmp_path)[1] is None
+    (tmp_path / "gru-bptt-continual.json").write_text('{"options": {"lr": 0.002}}')
+    assert options_for("gru-bptt", "video", "mnist", one_at_a_time, 0, tmp_path)[0]["lr"] == 0.002
 
 
 @pytest.mark.parametrize("name", STAND_INS)

@@ -48,7 +48,7 @@ def test_an_lstm_does_as_well_as_twenty_lines_of_plain_pytorch(tmp_path):
     lstm.load_state_dict(start.cell.state_dict())
     readout.load_state_dict(start.readout.state_dict())
     parameters = [*lstm.parameters(), *readout.parameters()]
-    optimizer = torch.optim.RMSprop(parameters, lr=1e-3)
+    optimizer = torch.optim.RMSprop(parameters, lr=1e-2)
     losses = []
     for x, _ in wanted.task.train.batches(20, shuffle_seed=0, epoch=0):
         logits = readout(lstm(x[:-1])[0])
@@ -149,7 +149,7 @@ def test_the_best_network_is_the_one_that_is_kept(tmp_path):
 def test_the_step_size_falls_with_the_batches(tmp_path):
     wanted = Training("lstm-bptt", "digits", 0, replace(TINY, epochs=1, decay=0.1))
     outcome = execute(replace(wanted.plan(), keep=False), workshop(tmp_path))
-    assert outcome.learner.lr == pytest.approx(1e-3 * (1 - 0.9 * 2 / 3))
+    assert outcome.learner.lr == pytest.approx(1e-2 * (1 - 0.9 * 2 / 3))
     falling = Training("ptncn", "digits", 0, TINY).learner_options["schedule"]
     assert falling == {"kind": "linear", "steps": 2 * 3 * 19, "final": 0.1}
 

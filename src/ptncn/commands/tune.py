@@ -36,11 +36,13 @@ def tune(
 
     A trial that lies behind the others is given up early. Called again, the study goes on where it was. What is
     found is written to CONFIGS/MODEL-DATA.json, with the study's summary; `ptncn reproduce` uses it from then on.
+    With --batch-size 1 it is MODEL-continual.json, which serves continual learning alone.
 
     \b
     Examples:
       ptncn tune lstm-bptt mnist --minutes 30
       ptncn tune ptncn ptb --minutes 60 --sequences 5000
+      ptncn tune lstm-sab mnist --batch-size 1 --sequences 500
     """
     stop = Stop()
     with one_line_errors(), stop.listen():
@@ -52,14 +54,16 @@ def tune(
         setting = replace(
             setting, sequences=sequences or setting.sequences, batch_size=batch_size or setting.batch_size
         )
-        study = Study(model, data, setting, minutes, trials, runs / "tune" / f"{model}-{data}-{scale}.db")
+        study = Study(
+            model, data, setting, minutes, trials, runs / "tune" / f"{model}-{data}-{scale}-{setting.batch_size}.db"
+        )
         workshop = Workshop(runs, every=float("inf"), reporter=Reporter(), stop=stop)
         try:
             found = search(study, workshop, lambda line: errors.print(line, markup=False, soft_wrap=True))
         except Interrupted:
             say_how_to_go_on(resume="")
             raise typer.Exit(130) from None
-        path = write_config(found, configs)
+        path = write_config(found, configs, "continual" if setting.batch_size == 1 else data)
     if as_json:
         typer.echo(json.dumps(found))
         return

@@ -167,8 +167,8 @@ def summary(study: Study, search: Any, finished: list[Any]) -> dict[str, Any]:
     }
 
 
-def write_config(found: dict[str, Any], folder: Path) -> Path:
+def write_config(found: dict[str, Any], folder: Path, name: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{found['model']}-{found['data']}.json"
+    path = folder / f"{found['model']}-{name}.json"
     write_atomically(path, (json.dumps(found, indent=1) + "\n").encode())
     return path
