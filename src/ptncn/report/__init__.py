@@ -1,0 +1,1 @@
+"""Reports: pages, tables and figures, made from records and from nothing else."""

@@ -1,0 +1,98 @@
+"""How every figure is drawn: colours that all eyes can tell apart, and the same bytes for the same numbers."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib as mpl
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure as Canvas
+
+from ptncn.report.parts import Picture
+from ptncn.report.style import FIGURE_CSS
+
+BLUE, VERMILLION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
+ORANGE, SKY = "#e69f00", "#56b4e9"
+PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
+"""Okabe and Ito's, without the yellow, which hardly shows on white."""
+GROUND, INK, SOFT, LINE = "#ffffff", "#1f2328", "#57606a", "#d5d9de"
+"""On a page these follow the reader's choice of light or dark."""
+WIDTH, HEIGHT = 5.4, 3.5
+"""Inches: small enough that the letters can be read on a phone."""
+
+RULES: Any = {
+    "svg.hashsalt": "ptncn",
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "axes.prop_cycle": cycler(color=PALETTE),
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "grid.color": LINE,
+    "grid.linewidth": 0.7,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "lines.linewidth": 1.6,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": SOFT,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "axes.facecolor": GROUND,
+    "figure.facecolor": GROUND,
+    "savefig.facecolor": GROUND,
+}
+
+
+def canvas(width: float = WIDTH, height: float = HEIGHT, **options: Any) -> tuple[Canvas, Any]:
+    """An empty figure of so many inches, and its axes; call it, and whatever draws, inside `rules()`."""
+    figure = Canvas(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(**options)
+
+
+@contextmanager
+def rules() -> Iterator[None]:
+    """The context in which figures are drawn and written, whatever the reader's own settings are."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(RULES)
+        yield
+
+
+def legend_below(figure: Canvas, axes: Axes, columns: int = 3) -> None:
+    """Where no line runs through it."""
+    handles, labels = axes.get_legend_handles_labels()
+    if len(labels) > 1:
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(labels)), handlelength=2.6)
+
+
+def finish(figure: Canvas, name: str, *, dpi: int = 160) -> Picture:
+    """Both forms; neither holds a date or a version."""
+    svg, png = io.BytesIO(), io.BytesIO()
+    FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
+    FigureCanvasAgg(figure)
+    figure.savefig(png, format="png", dpi=dpi, metadata={"Software": None})
+    width, height = (round(float(size) * 96) for size in figure.get_size_inches())
+    text = b"\n".join(line.rstrip() for line in svg.getvalue().splitlines()) + b"\n"
+    return Picture(name, width, height, png.getvalue(), text)
+
+
+def for_page(svg: bytes) -> bytes:
+    """The figure with named colours, which change when a page is read in the dark, and without a preamble."""
+    text = svg[svg.index(b"<svg") :].decode()
+    for name, colour in (("ground", GROUND), ("ink", INK), ("soft", SOFT), ("line", LINE)):
+        text = text.replace(f" {colour}", f" var(--{name})").replace(f'"{colour}"', f'"var(--{name})"')
+    text = re.sub(r"font: ([\d.]+px) [^;\"]+", r"font: \1 system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif", text)
+    return re.sub(r"(<svg[^>]*>)", lambda found: f"{found[1]}<style>{FIGURE_CSS}</style>", text, count=1).encode()
