@@ -82,8 +82,19 @@ def _mark(axes: Axes, changes: Sequence[tuple[float, str]]) -> None:
         )
 
 
-def surprise_over_time(name: str, surprise: ArrayLike, *, title: str, steps: str = "frame") -> Picture:
-    """(T, layers) how large the errors of each layer are at each time, each layer's as a share of its mean."""
+def surprise_over_time(
+    name: str,
+    surprise: ArrayLike,
+    *,
+    title: str,
+    steps: str = "frame",
+    times: Sequence[float] | None = None,
+    changes: Sequence[tuple[float, str]] = (),
+) -> Picture:
+    """(T, layers) how large the errors of each layer are at each time, each layer's as a share of its mean.
+
+    The times are 1 … T unless they are given; `changes` are as in `error_curves`.
+    """
     values = np.asarray(surprise, float)
     if values.ndim != 2 or len(values) < 2:
         raise ValueError(f"surprise of shape {values.shape}; (times, layers) with two times or more would be right")
@@ -93,7 +104,7 @@ def surprise_over_time(name: str, surprise: ArrayLike, *, title: str, steps: str
             style = ("-", "--", "-.", ":")[layer % 4]
             mean = float(course.mean())
             axes.plot(
-                np.arange(1, len(course) + 1),
+                np.arange(1, len(course) + 1) if times is None else times,
                 course / mean if mean else course,
                 linestyle=style,
                 marker="os^Dv"[layer % 5],
@@ -107,6 +118,8 @@ def surprise_over_time(name: str, surprise: ArrayLike, *, title: str, steps: str
         axes.set(xlabel=steps, ylabel="squared error units / their mean")
         axes.set_ylim(bottom=0)
         axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        _mark(axes, changes)
         legend_below(figure, axes, columns=4)
         return finish(figure, name)
 

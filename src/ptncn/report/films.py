@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure as Canvas
@@ -21,14 +21,19 @@ SHADE, CHALK, LETTERS = 68, 255, 13
 """Of films: a ground that is dark beside a page and bright beside a black frame; the labels on it, and their size."""
 
 
-def filmstrip(name: str, rows: Mapping[str, Frames], *, columns: int = 10) -> Picture:
+def filmstrip(
+    name: str, rows: Mapping[str, Frames], *, columns: int = 10, times: Sequence[str] | None = None
+) -> Picture:
     """Frames side by side, one row a label, as in the paper's figures: the truth, and below it the predictions.
 
-    They begin with the second frame: nothing came before the first by which it could be expected.
+    They begin with the second frame: nothing came before the first by which it could be expected. With a name for
+    each of `times`, all frames are shown.
     """
-    times, height, width = check(rows)
-    first = min(1, times - 1)
-    moments = np.unique(np.linspace(first, times - 1, min(columns, times - first)).round().astype(int))
+    count, height, width = check(rows)
+    first = min(1, count - 1) if times is None else 0
+    shown = min(columns, count - first) if times is None else count
+    moments = np.unique(np.linspace(first, count - 1, shown).round().astype(int))
+    names = [str(moment + 1) for moment in moments] if times is None else list(times)
     sheet = np.zeros((len(rows) * (height + GAP) - GAP, len(moments) * (width + GAP) - GAP, 4), np.uint8)
     for row, frames in enumerate(rows.values()):
         for column, moment in enumerate(moments):
@@ -46,7 +51,7 @@ def filmstrip(name: str, rows: Mapping[str, Frames], *, columns: int = 10) -> Pi
         for spine in axes.spines.values():
             spine.set_visible(False)
         middles = np.arange(len(moments)) * (width + GAP) + width / 2
-        axes.set_xticks(middles, [str(moment + 1) for moment in moments], size=9)
+        axes.set_xticks(middles, names, size=9)
         axes.set_yticks(np.arange(len(rows)) * (height + GAP) + height / 2, list(rows), size=9, color=INK)
         axes.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
         return finish(figure, name, dpi=110)

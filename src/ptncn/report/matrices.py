@@ -13,13 +13,22 @@ from ptncn.report.looks import label
 from ptncn.report.parts import Picture
 
 
-def task_matrices(name: str, tasks: Sequence[str], losses: Mapping[str, ArrayLike], *, title: str) -> Picture:
+def task_matrices(
+    name: str,
+    tasks: Sequence[str],
+    losses: Mapping[str, ArrayLike],
+    *,
+    title: str,
+    learnt: Sequence[str] | None = None,
+) -> Picture:
     """A heat map a model: rows are what was learnt so far, columns the task tested; light is good.
 
-    All share one scale of colours, and each cell has its number, so that nothing hangs on colour.
+    All share one scale of colours, and each cell has its number, so that nothing hangs on colour. `learnt` has the
+    tasks in the order in which they were learnt, where it is another than that of the columns or one came twice.
     """
+    learnt = tasks if learnt is None else learnt
     matrices = {model: np.asarray(matrix, float) for model, matrix in losses.items()}
-    wanted = (len(tasks) + 1, len(tasks))
+    wanted = (len(learnt) + 1, len(tasks))
     for model, matrix in matrices.items():
         if matrix.shape != wanted:
             raise ValueError(f"the task matrix of {model} has the shape {matrix.shape}; {wanted} would be right")
@@ -42,7 +51,7 @@ def task_matrices(name: str, tasks: Sequence[str], losses: Mapping[str, ArrayLik
             axes.imshow(matrix, cmap="cividis_r", vmin=low, vmax=high, aspect="auto", interpolation="nearest")
             axes.set_title(label(model), size=10, weight="normal", color=INK)
             axes.set_xticks(range(len(tasks)), [label(task).replace(" ", "\n") for task in tasks], size=8)
-            before = ["untrained", *(f"after {label(task)}" for task in tasks)]
+            before = ["untrained", *(f"after {label(task)}" for task in learnt)]
             axes.set_yticks(range(len(before)), before if place % 2 == 0 else [""] * len(before), size=8)
             axes.tick_params(length=0)
             for (row, column), value in np.ndenumerate(matrix):
