@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 COMMANDS = {
     **{name: name for name in ("demo", "stream", "forecast", "learners", "data", "reproduce", "train")},
     "eval": "evaluate",
-    **{name: name for name in ("tune", "bench")},
+    **{name: name for name in ("tune", "report", "bench")},
 }
 """Each is a module of `ptncn.commands` with a function of that name, or with an `app` that has commands of its own."""
 

@@ -38,8 +38,8 @@ NAMES = {
     "fashion-mnist": "Fashion MNIST",
     "ptb": "Penn Treebank",
     "noisy-cosine": "noisy cosine",
-    "sign": "P-TNCN, sign",
-    "tanh": "P-TNCN, tanh",
+    "sign": "P-TNCN of signs",
+    "tanh": "P-TNCN of tanh",
     "cosine": "the cosine without noise",
     "untrained": "not trained",
 }
@@ -48,7 +48,7 @@ NAMES = {
 def label(name: str) -> str:
     """
     >>> label("ptncn"), label("lstm-kf-rtrl"), label("mnist-to-notmnist"), label("bouncing-digits"), label("mnist 3")
-    ('P-TNCN', 'LSTM, KF-RTRL', 'MNIST → NotMNIST', 'digits', 'MNIST 3')
+    ('P-TNCN', 'LSTM (KF-RTRL)', 'MNIST → NotMNIST', 'digits', 'MNIST 3')
     """
     if name in NAMES:
         return NAMES[name]
@@ -57,7 +57,7 @@ def label(name: str) -> str:
             return arrow.join(label(part) for part in name.split(joint))
     cell, dash, rule = name.partition("-")
     if dash and cell in CELLS:
-        return f"{cell.upper()}, {rule.upper() if rule != 'ridge' else rule}"
+        return f"{cell.upper()} ({rule.upper() if rule != 'ridge' else rule})"
     return name.removeprefix("bouncing-")
 
 

@@ -1,0 +1,124 @@
+"""Tables of results: the paper's number, ours, the ratio, and whether models differ beyond chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ptncn.experiments.base import Experiment
+from ptncn.report.cells import Cell, cells_of, differ, metrics_of, number
+from ptncn.report.looks import label
+from ptncn.report.parts import Table
+from ptncn.report.scale import scale_in_words
+from ptncn.report.sources import Source, relative
+from ptncn.report.subjects import Subject
+from ptncn.report.verdicts import by_column, mark
+
+
+def result_tables(experiment: Experiment, subject: Subject, sources: Sequence[Source]) -> list[Table]:
+    """One a metric that the paper has, or whose errors can be compared; then one with all that remains."""
+    tables, remaining = [], []
+    for metric in metrics_of(sources):
+        cells = cells_of(experiment, sources, metric)
+        compared = any(subject.errors(metric, cell.column) for cell in cells)
+        if metric in experiment.paper or compared:
+            tables.append(_results(experiment, subject, metric, cells))
+        else:
+            remaining.append((metric, cells))
+    if remaining:
+        tables.append(_further(experiment, subject, remaining))
+    return tables
+
+
+def _results(experiment: Experiment, subject: Subject, metric: str, cells: Sequence[Cell]) -> Table:
+    named, known = any(cell.column for cell in cells), metric in experiment.paper
+    differences = _differences(subject, metric, cells)
+    headings = ["model", *(["on"] if named else []), *(["paper"] if known else []), "ours", "± sd"]
+    headings += ["ratio", "reached?"] if known else []
+    headings += ["P-TNCN minus it", "95 % from", "to", "beyond chance?"] if differences else []
+    rows = []
+    for cell in cells:
+        row = [label(cell.model), *([label(cell.column)] if named else [])]
+        row += ["–" if cell.paper is None else f"{cell.paper:g}"] if known else []
+        row += [number(cell.ours), number(cell.summary.sd if cell.summary else None, cell.ours)]
+        row += ["–" if cell.ratio is None else f"{cell.ratio:.2f} ×", mark(cell, subject)] if known else []
+        row += differences.get((cell.model, cell.column), ["–", "–", "–", ""]) if differences else []
+        rows.append([*row, _seeds(cell), cell.sources[0].record.scale if cell.sources else "–"])
+    used = [source for cell in cells for source in cell.sources]
+    name = subject.names.get(metric, metric)
+    beside = ", beside the paper’s" if known else ""
+    sizes = "; ".join(dict.fromkeys(scale_in_words(subject, source.record) for source in used))
+    caption = f"{name[:1].upper()}{name[1:]}{beside}. Scale {sizes}."
+    return Table(caption, [*headings, "seeds", "scale"], rows, origin(used), command(experiment, used))
+
+
+def _differences(subject: Subject, metric: str, cells: Sequence[Cell]) -> dict[tuple[str, str], list[str]]:
+    """By model and column: the P-TNCN's error minus that of the model."""
+    rows = {}
+    for column, group in by_column(cells).items():
+        ours = next((cell for cell in group if cell.model == "ptncn" and cell.sources), None)
+        for cell in group:
+            found = None if ours is None or cell is ours else differ(subject, metric, ours, cell)
+            if found is not None:
+                told = [f"{value:+.3f}" for value in (found.difference, found.low, found.high)]
+                rows[cell.model, column] = [*told, "yes" if found.beyond_chance else "may be chance"]
+    return rows
+
+
+def _further(experiment: Experiment, subject: Subject, measured: Sequence[tuple[str, Sequence[Cell]]]) -> Table:
+    """What the paper has no numbers of: a row a model, and a column for each measure."""
+    columns = [(metric, column) for metric, cells in measured for column in by_column(cells)]
+    found = {(metric, cell.column, cell.model): cell for metric, cells in measured for cell in cells}
+    models = dict.fromkeys(cell.model for _, cells in measured for cell in cells)
+    headings = ["model"]
+    for metric, column in columns:
+        name = subject.names.get(metric, metric)
+        headings += [f"{name}, {column}" if column else name, "± sd"]
+    rows = []
+    for model in models:
+        row, trials = [label(model)], 0
+        for metric, column in columns:
+            cell = found.get((metric, column, model))
+            summary = cell.summary if cell else None
+            row += [number(summary.mean), number(summary.sd, summary.mean)] if summary else ["–", "–"]
+            trials = max(trials, summary.trials if summary else 0)
+        rows.append([*row, str(trials)])
+    used = [source for cell in found.values() for source in cell.sources]
+    alone = [
+        place for place, heading in enumerate(headings) if heading == "± sd" and all(r[place] == "–" for r in rows)
+    ]
+    rows = [[cell for place, cell in enumerate(row) if place not in alone] for row in rows]
+    headings = [heading for place, heading in enumerate(headings) if place not in alone]
+    sizes = "; ".join(dict.fromkeys(scale_in_words(subject, source.record) for source in used))
+    caption = f"Further measures, of which the paper has no numbers. Scale {sizes}."
+    return Table(caption, [*headings, "seeds"], rows, origin(used), command(experiment, used))
+
+
+def _seeds(cell: Cell) -> str:
+    return str(cell.summary.trials) if cell.summary else "0"
+
+
+def origin(sources: Sequence[Source]) -> str:
+    """Which records, by their folders."""
+    folders: dict[str, set[Path]] = {}
+    for source in sources:
+        folders.setdefault(relative(source.file.parent), set()).add(source.file)
+    told = [f"{len(files)} record{'s' * (len(files) > 1)} in `{folder}`" for folder, files in folders.items()]
+    return f"From {', '.join(told)}." if told else ""
+
+
+def command(experiment: Experiment, sources: Sequence[Source]) -> str:
+    """What makes these records again: all models and data of the experiment, and those that are not in the paper."""
+    if not sources:
+        return ""
+    records = [source.record for source in sources]
+    scale, trials = records[0].scale, max(record.seed for record in records) + 1
+    line = f"ptncn reproduce {experiment.name} --scale {scale}"
+    roster = {model for models in experiment.models.values() for model in models}
+    strangers = {record.model for record in records} - roster
+    if strangers:
+        line += f" --models {','.join(dict.fromkeys(record.model for record in records))}"
+    elsewhere = {record.data for record in records} - set(experiment.models)
+    if elsewhere:
+        line += f" --data {','.join(dict.fromkeys(record.data for record in records))}"
+    return line if trials == experiment.seeds.get(scale) else f"{line} --seeds {trials}"

@@ -1,0 +1,84 @@
+"""Chapters as files: the page, Markdown, and the figures of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ptncn.files import write_atomically
+from ptncn.report.chapter import Chapter
+from ptncn.report.markdown import file_name, make_markdown
+from ptncn.report.overview import HEADINGS
+from ptncn.report.page import make_page
+from ptncn.report.parts import Figure, Part, Points, Section, Table, Text
+from ptncn.report.words import plain, slug
+
+TITLE = "The paper’s tables and figures, made again"
+LEAD = (
+    "The Parallel Temporal Neural Coding Network and the models it is compared with: the paper’s numbers, ours beside "
+    "them, and an honest mark where we do not reach them. Everything here was made from records by one command."
+)
+FOLDER = "figures"
+
+
+def write_report(chapters: Sequence[Chapter], out: Path, *, unreadable: Sequence[str], command: str) -> Path:
+    """`index.html`, which stands alone; beside it every table as Markdown and every figure as PNG and SVG."""
+    write_markdown(chapters, out, unreadable=unreadable, command=command, alone=True)
+    for figure in _all_figures(chapters):
+        picture = figure.picture
+        for ending, content in (("png", picture.png), ("svg", picture.svg), ("gif", picture.gif)):
+            if content is not None:
+                _write(out / FOLDER / f"{picture.name}.{ending}", content)
+    glance = _glance({f"[{chapter.name}](#{slug(chapter.section.title)})": chapter for chapter in chapters})
+    sections = [Section("At a glance", glance), *(chapter.section for chapter in chapters), *_left_out(unreadable)]
+    page = make_page(TITLE, LEAD, sections, footer=f"Made by `{command}`.")
+    return _write(out / "index.html", page.encode())
+
+
+def write_markdown(
+    chapters: Sequence[Chapter], out: Path, *, unreadable: Sequence[str], command: str, alone: bool = False
+) -> list[Path]:
+    """A page a chapter and an overview, `README.md`, with just the figures that they show.
+
+    They link to the documentation above them, unless they stand alone.
+    """
+    note = f"*Made from records by `{command}`; not to be edited by hand.*"
+    written = []
+    for chapter in chapters:
+        text = make_markdown(chapter.section, figures=FOLDER, note=note, alone=alone)
+        written.append(_write(out / f"{chapter.name}.md", text.encode()))
+    for figure in _all_figures(chapters):
+        name = file_name(figure)
+        content = {"png": figure.picture.png, "svg": figure.picture.svg, "gif": figure.picture.gif}[name[-3:]]
+        assert content is not None
+        written.append(_write(out / FOLDER / name, content))
+    glance = _glance({f"[{chapter.name}]({chapter.name}.md)": chapter for chapter in chapters})
+    overview = Section(TITLE, [Text(LEAD), *glance], _left_out(unreadable))
+    return [*written, _write(out / "README.md", make_markdown(overview, note=note).encode())]
+
+
+def _glance(chapters: Mapping[str, Chapter]) -> list[Part]:
+    """By a link to it, each chapter; then where the paper's network stands."""
+    pages = Points([f"{link}: {chapter.section.title}" for link, chapter in chapters.items()])
+    rows = [[link, *row] for link, chapter in chapters.items() for row in chapter.standings]
+    if not rows:
+        return [pages]
+    caption = (
+        "The network of the paper in every table: its number, ours, and its place among the models that both have. "
+        "▲ is not reached, ● reached, ◇ lower than the paper’s, but on other data than the paper’s."
+    )
+    return [pages, Table(caption, HEADINGS, rows)]
+
+
+def _left_out(unreadable: Sequence[str]) -> list[Section]:
+    return [Section("Files that were left out", [Points([plain(line) for line in unreadable])])] if unreadable else []
+
+
+def _all_figures(chapters: Sequence[Chapter]) -> list[Figure]:
+    return [part for chapter in chapters for part in chapter.section.all_parts() if isinstance(part, Figure)]
+
+
+def _write(path: Path, content: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, content)
+    return path
