@@ -35,9 +35,12 @@ def make_chapters(found: Gathered) -> Iterator[Chapter]:
     for name, scale in groups:
         several = sum(name == other for other, _ in groups) > 1
         stem = f"{name}-{scale}" if several else name
+        experiment = find_experiment(name)
         sources = [each for each in found.sources if (each.record.experiment, each.record.scale) == (name, scale)]
+        roster = list(dict.fromkeys(model for models in experiment.models.values() for model in models))
+        sources.sort(key=lambda each: roster.index(each.record.model) if each.record.model in roster else len(roster))
         missing = [why for record, why in found.unfinished if (record.experiment, record.scale) == (name, scale)]
-        yield _chapter(stem, scale, find_experiment(name), SUBJECTS[name], sources, missing)
+        yield _chapter(stem, scale, experiment, SUBJECTS[name], sources, missing)
 
 
 def _chapter(

@@ -115,7 +115,7 @@ def surprise_over_time(
             )
         axes.axhline(1, color=SOFT, linewidth=0.8)
         axes.set_title(title)
-        axes.set(xlabel=steps, ylabel="squared error units / their mean")
+        axes.set(xlabel=steps, ylabel="surprise / its mean")
         axes.set_ylim(bottom=0)
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")

@@ -115,10 +115,10 @@ def _films(name: str, records: Sequence[Record]) -> Iterator[Drawing]:
     for test in some.films:
         part = f"{name}-{test.replace('/', '-')}" if len(some.films) > 1 else name
         what = f"{label(some.data)}{_of_test(test)}"
-        yield f"filmstrip of {what}", partial(_strip, part, test, what, shown)
-        yield f"film of {what}", partial(_moving, part, test, what, shown)
         if "ptncn" in shown:
             yield f"surprise on {what}", partial(_surprise, part, test, what, shown["ptncn"])
+        yield f"film of {what}", partial(_moving, part, test, what, shown)
+        yield f"filmstrip of {what}", partial(_strip, part, test, what, shown)
 
 
 def _of_test(test: str) -> str:

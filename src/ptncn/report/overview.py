@@ -9,11 +9,9 @@ from ptncn.report.cells import cells_of, metrics_of, number
 from ptncn.report.looks import label
 from ptncn.report.sources import Source
 from ptncn.report.subjects import Subject
-from ptncn.report.verdicts import by_column, mark
+from ptncn.report.verdicts import HEROES, by_column, mark
 
 HEADINGS = ("table", "measure", "on", "scale", "paper", "ours", "ratio", "reached?", "place, paper", "place, ours")
-HEROES = ("ptncn", "sign")
-"""The network of the paper, by the names that it has in experiments."""
 
 
 def standings(experiment: Experiment, subject: Subject, sources: Sequence[Source]) -> list[list[str]]:

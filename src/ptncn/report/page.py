@@ -114,7 +114,8 @@ def _table(table: Table, names: _Names) -> str:
     rows = []
     for first, *rest in table.rows:
         cells = "".join(f"<td{kind}>{inline_html(cell)}</td>" for cell, kind in zip(rest, kinds[1:], strict=True))
-        rows.append(f'<tr><th scope="row">{inline_html(first)}</th>{cells}</tr>')
+        wraps = ' class="wraps"' if len(plain(first)) > 16 else ""
+        rows.append(f'<tr><th scope="row"{wraps}>{inline_html(first)}</th>{cells}</tr>')
     made = " ".join(
         [inline_html(table.source), f"Made by <code>{html.escape(table.command)}</code>." if table.command else ""]
     ).strip()
@@ -135,7 +136,7 @@ def _table(table: Table, names: _Names) -> str:
 def _kind(table: Table, place: int, *, numeric: bool) -> str:
     if numeric and any(row[place] for row in table.rows):
         return ' class="number"'
-    long = any(len(row[place]) > 48 for row in table.rows)
+    long = any(len(plain(row[place])) > 48 for row in table.rows)
     return ' class="long"' if long else ""
 
 

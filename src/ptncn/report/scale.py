@@ -114,7 +114,7 @@ def choices_table(subject: Subject, records: Sequence[Record]) -> Table:
         values = [f"`{name}={_values(learners, name)}`" for name in options if _values(learners, name)]
         rows.append((str(number), what, FIXED.get(number) or ", ".join(values) or "not in these records"))
     caption = "Choices where the paper is silent or ambiguous; numbers and reasons: [docs/choices.md](../choices.md)."
-    return Table(caption, ("number", "what is open", "here"), rows)
+    return Table(caption, ("#", "what is open", "here"), rows)
 
 
 def _values(learners: Sequence[Mapping[str, Any]], name: str) -> str:

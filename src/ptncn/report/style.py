@@ -4,12 +4,10 @@ CSS = """
 :root {
   color-scheme: light dark;
   --ground: #ffffff; --card: #f6f7f9; --ink: #1f2328; --soft: #57606a; --line: #d5d9de; --link: #0059a3;
-  --strong: #8f3a00;
 }
 @media screen and (prefers-color-scheme: dark) {
   :root {
     --ground: #14171c; --card: #1c2027; --ink: #e4e8ed; --soft: #a2abb6; --line: #363c45; --link: #7cc0ff;
-    --strong: #ffb27a;
   }
 }
 * { box-sizing: border-box; }
@@ -34,7 +32,7 @@ h3 { font-size: 1.12rem; margin: 2.25rem 0 .6rem; }
 p, ul, ol { max-width: 44rem; margin: .7rem 0; }
 li { margin: .3rem 0; }
 .lead { font-size: 1.15rem; color: var(--soft); }
-strong { color: var(--strong); font-weight: 650; }
+strong { font-weight: 650; }
 code, pre { font: .88em/1.5 ui-monospace, "SFMono-Regular", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 code { background: var(--card); padding: .1em .3em; border-radius: 4px; }
 pre {
@@ -50,6 +48,7 @@ nav a:hover { text-decoration: underline; }
 figure { margin: 1.4rem 0; min-width: 0; }
 figcaption { font-size: .92rem; color: var(--soft); max-width: 44rem; margin: .5rem 0; }
 .pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 23rem), 1fr)); gap: 1.2rem; }
+.pictures { grid-auto-flow: dense; margin: 1.4rem 0; }
 .pictures figure { margin: 0; }
 .pictures .wide { grid-column: 1 / -1; }
 .card { background: var(--ground); border: 1px solid var(--line); border-radius: 10px; padding: .6rem; }
@@ -61,8 +60,8 @@ figcaption { font-size: .92rem; color: var(--soft); max-width: 44rem; margin: .5
 .film .still, .film:has(:checked) .moving { display: none; }
 .film:has(:checked) .still { display: block; }
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 10px; }
-table { border-collapse: separate; border-spacing: 0; font-size: .9rem; width: 100%; line-height: 1.4; }
-th, td { padding: .42rem .75rem; text-align: left; white-space: nowrap; border-bottom: 1px solid var(--line); }
+table { border-collapse: separate; border-spacing: 0; font-size: .875rem; width: 100%; line-height: 1.4; }
+th, td { padding: .42rem .65rem; text-align: left; white-space: nowrap; border-bottom: 1px solid var(--line); }
 tbody tr:last-child > * { border-bottom: 0; }
 thead th { background: var(--card); font-weight: 600; vertical-align: bottom; }
 tbody th { font-weight: 500; background: var(--ground); }
@@ -74,7 +73,8 @@ td.long, th.long { white-space: normal; min-width: 13rem; }
 footer { margin-top: 4rem; color: var(--soft); font-size: .9rem; }
 @media (max-width: 30rem) {
   th, td { padding: .38rem .55rem; }
-  tr > :first-child { white-space: normal; min-width: 6.2rem; max-width: 8rem; }
+  table { font-size: .82rem; }
+  th.wraps { white-space: normal; min-width: 8rem; }
 }
 @media screen and (min-width: 68rem) {
   .frame { display: grid; grid-template-columns: 13.5rem minmax(0, 1fr); gap: 0 3rem; padding-top: 2.5rem; }

@@ -47,6 +47,12 @@ def _prediction_errors(metric: str, column: str) -> ErrorKey:
     return ("test", what) if split == "test" else None
 
 
+def _prediction_scale(record: Record) -> dict[str, Any]:
+    if record.data not in TEXTS:
+        return asdict(VIDEO["paper"])
+    return {name: value for name, value in asdict(TEXT["paper"]).items() if name != "canvas"}
+
+
 def _continual_errors(metric: str, column: str) -> ErrorKey:
     task, after, last = column.partition(" after ")
     order = continual.TASKS.split("+")
@@ -75,7 +81,7 @@ SUBJECTS: dict[str, Subject] = {
             "The last frame again is not in the paper: it is what a learner must beat to have learnt anything.",
         ),
         errors=_prediction_errors,
-        paper_scale=lambda record: asdict((TEXT if record.data in TEXTS else VIDEO)["paper"]),
+        paper_scale=_prediction_scale,
     ),
     "continual": Subject(
         title="Table II: three tasks, one video at a time",

@@ -12,44 +12,61 @@ from ptncn.report.parts import Table
 from ptncn.report.scale import scale_in_words
 from ptncn.report.sources import Source, relative
 from ptncn.report.subjects import Subject
-from ptncn.report.verdicts import by_column, mark
+from ptncn.report.verdicts import HEROES, by_column, mark, place
+
+MANY = 6
+"""Models, from which on columns are kept apart."""
 
 
 def result_tables(experiment: Experiment, subject: Subject, sources: Sequence[Source]) -> list[Table]:
-    """One a metric that the paper has, or whose errors can be compared; then one with all that remains."""
+    """One for each metric that the paper has, or whose errors can be compared; then one with all that remains.
+
+    Where many models are compared, each column of the paper has a table of its own.
+    """
     tables, remaining = [], []
     for metric in metrics_of(sources):
         cells = cells_of(experiment, sources, metric)
-        compared = any(subject.errors(metric, cell.column) for cell in cells)
-        if metric in experiment.paper or compared:
-            tables.append(_results(experiment, subject, metric, cells))
-        else:
+        if metric not in experiment.paper and not any(subject.errors(metric, cell.column) for cell in cells):
             remaining.append((metric, cells))
+            continue
+        columns = by_column(cells)
+        apart = max(map(len, columns.values())) >= MANY
+        tables += [_results(experiment, subject, metric, group) for group in (columns.values() if apart else [cells])]
     if remaining:
         tables.append(_further(experiment, subject, remaining))
     return tables
 
 
 def _results(experiment: Experiment, subject: Subject, metric: str, cells: Sequence[Cell]) -> Table:
-    named, known = any(cell.column for cell in cells), metric in experiment.paper
+    columns, known = by_column(cells), metric in experiment.paper
+    several, trials = len(columns) > 1, any(cell.summary is not None and cell.summary.trials > 1 for cell in cells)
     differences = _differences(subject, metric, cells)
-    headings = ["model", *(["on"] if named else []), *(["paper"] if known else []), "ours", "± sd"]
+    headings = ["model", *(["on"] if several else []), *(["paper"] if known else []), "ours"]
+    headings += ["± sd"] if trials else []
     headings += ["ratio", "reached?"] if known else []
-    headings += ["P-TNCN minus it", "95 % from", "to", "beyond chance?"] if differences else []
+    headings += ["P-TNCN − it", "95 % from", "to", "beyond chance?"] if differences else []
     rows = []
     for cell in cells:
-        row = [label(cell.model), *([label(cell.column)] if named else [])]
+        row = [_named(cell.model), *([label(cell.column)] if several else [])]
         row += ["–" if cell.paper is None else f"{cell.paper:g}"] if known else []
-        row += [number(cell.ours), number(cell.summary.sd if cell.summary else None, cell.ours)]
+        row += [number(cell.ours), *([number(cell.summary.sd if cell.summary else None, cell.ours)] if trials else [])]
         row += ["–" if cell.ratio is None else f"{cell.ratio:.2f} ×", mark(cell, subject)] if known else []
         row += differences.get((cell.model, cell.column), ["–", "–", "–", ""]) if differences else []
-        rows.append([*row, _seeds(cell), cell.sources[0].record.scale if cell.sources else "–"])
+        rows.append([*row, str(cell.summary.trials if cell.summary else 0)])
     used = [source for cell in cells for source in cell.sources]
-    name = subject.names.get(metric, metric)
+    name = place(subject, metric, "" if several else cells[0].column)
     beside = ", beside the paper’s" if known else ""
     sizes = "; ".join(dict.fromkeys(scale_in_words(subject, source.record) for source in used))
-    caption = f"{name[:1].upper()}{name[1:]}{beside}. Scale {sizes}."
-    return Table(caption, [*headings, "seeds", "scale"], rows, origin(used), command(experiment, used))
+    caption = f"**{name[:1].upper()}{name[1:]}**{beside}. Scale {sizes}."
+    return Table(caption, [*headings, "seeds"], rows, origin(used), command(experiment, used))
+
+
+def _signed(value: float, like: float | None) -> str:
+    return f"{'+' if value > 0 else ''}{number(value, like)}"
+
+
+def _named(model: str) -> str:
+    return f"**{label(model)}**" if model in HEROES else label(model)
 
 
 def _differences(subject: Subject, metric: str, cells: Sequence[Cell]) -> dict[tuple[str, str], list[str]]:
@@ -60,8 +77,8 @@ def _differences(subject: Subject, metric: str, cells: Sequence[Cell]) -> dict[t
         for cell in group:
             found = None if ours is None or cell is ours else differ(subject, metric, ours, cell)
             if found is not None:
-                told = [f"{value:+.3f}" for value in (found.difference, found.low, found.high)]
-                rows[cell.model, column] = [*told, "yes" if found.beyond_chance else "may be chance"]
+                told = [_signed(value, cell.ours) for value in (found.difference, found.low, found.high)]
+                rows[cell.model, column] = [*told, "yes" if found.beyond_chance else "no"]
     return rows
 
 
@@ -76,7 +93,7 @@ def _further(experiment: Experiment, subject: Subject, measured: Sequence[tuple[
         headings += [f"{name}, {column}" if column else name, "± sd"]
     rows = []
     for model in models:
-        row, trials = [label(model)], 0
+        row, trials = [_named(model)], 0
         for metric, column in columns:
             cell = found.get((metric, column, model))
             summary = cell.summary if cell else None
@@ -84,18 +101,12 @@ def _further(experiment: Experiment, subject: Subject, measured: Sequence[tuple[
             trials = max(trials, summary.trials if summary else 0)
         rows.append([*row, str(trials)])
     used = [source for cell in found.values() for source in cell.sources]
-    alone = [
-        place for place, heading in enumerate(headings) if heading == "± sd" and all(r[place] == "–" for r in rows)
-    ]
-    rows = [[cell for place, cell in enumerate(row) if place not in alone] for row in rows]
-    headings = [heading for place, heading in enumerate(headings) if place not in alone]
+    alone = [at for at, heading in enumerate(headings) if heading == "± sd" and all(r[at] == "–" for r in rows)]
+    rows = [[cell for at, cell in enumerate(row) if at not in alone] for row in rows]
+    headings = [heading for at, heading in enumerate(headings) if at not in alone]
     sizes = "; ".join(dict.fromkeys(scale_in_words(subject, source.record) for source in used))
-    caption = f"Further measures, of which the paper has no numbers. Scale {sizes}."
+    caption = f"**Further measures**, of which the paper has no numbers. Scale {sizes}."
     return Table(caption, [*headings, "seeds"], rows, origin(used), command(experiment, used))
-
-
-def _seeds(cell: Cell) -> str:
-    return str(cell.summary.trials) if cell.summary else "0"
 
 
 def origin(sources: Sequence[Source]) -> str:

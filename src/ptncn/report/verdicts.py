@@ -9,6 +9,8 @@ from ptncn.report.cells import Cell, differ, number
 from ptncn.report.looks import label
 from ptncn.report.subjects import Subject
 
+HEROES = ("ptncn", "sign")
+"""The network of the paper, by the names that it has in experiments."""
 SLACK = 0.2
 """By how much a measured exponent may exceed a bound."""
 
@@ -25,7 +27,7 @@ def mark(cell: Cell, subject: Subject) -> str:
         return "● within the bound" if cell.ours <= cell.paper + SLACK else "▲ grows faster"
     if round(cell.ratio, 2) > 1:
         return "▲ not reached; other data" if cell.stands_in else "▲ not reached"
-    return "◇ lower, but on other data" if cell.stands_in else "● reached"
+    return "◇ lower; other data" if cell.stands_in else "● reached"
 
 
 def not_reached(metric: str, cells: Sequence[Cell], subject: Subject) -> list[str]:

@@ -30,7 +30,8 @@ def write_report(chapters: Sequence[Chapter], out: Path, *, unreadable: Sequence
             if content is not None:
                 _write(out / FOLDER / f"{picture.name}.{ending}", content)
     glance = _glance({f"[{chapter.name}](#{slug(chapter.section.title)})": chapter for chapter in chapters})
-    sections = [Section("At a glance", glance), *(chapter.section for chapter in chapters), *_left_out(unreadable)]
+    top = [Section("At a glance", glance)] if glance else []
+    sections = [*top, *(chapter.section for chapter in chapters), *_left_out(unreadable)]
     page = make_page(TITLE, LEAD, sections, footer=f"Made by `{command}`.")
     return _write(out / "index.html", page.encode())
 
@@ -52,22 +53,22 @@ def write_markdown(
         content = {"png": figure.picture.png, "svg": figure.picture.svg, "gif": figure.picture.gif}[name[-3:]]
         assert content is not None
         written.append(_write(out / FOLDER / name, content))
-    glance = _glance({f"[{chapter.name}]({chapter.name}.md)": chapter for chapter in chapters})
-    overview = Section(TITLE, [Text(LEAD), *glance], _left_out(unreadable))
+    links = {f"[{chapter.name}]({chapter.name}.md)": chapter for chapter in chapters}
+    pages = Points([f"{link}: {chapter.section.title}" for link, chapter in links.items()])
+    overview = Section(TITLE, [Text(LEAD), pages, *_glance(links)], _left_out(unreadable))
     return [*written, _write(out / "README.md", make_markdown(overview, note=note).encode())]
 
 
 def _glance(chapters: Mapping[str, Chapter]) -> list[Part]:
-    """By a link to it, each chapter; then where the paper's network stands."""
-    pages = Points([f"{link}: {chapter.section.title}" for link, chapter in chapters.items()])
+    """Where the paper's network stands, by a link to each chapter; nothing, if the paper has no numbers."""
     rows = [[link, *row] for link, chapter in chapters.items() for row in chapter.standings]
     if not rows:
-        return [pages]
+        return []
     caption = (
         "The network of the paper in every table: its number, ours, and its place among the models that both have. "
         "▲ is not reached, ● reached, ◇ lower than the paper’s, but on other data than the paper’s."
     )
-    return [pages, Table(caption, HEADINGS, rows)]
+    return [Table(caption, HEADINGS, rows)]
 
 
 def _left_out(unreadable: Sequence[str]) -> list[Section]:

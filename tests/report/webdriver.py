@@ -1,0 +1,119 @@
+"""Chromium by its own driver: the WebDriver protocol is JSON over HTTP, and needs no package."""
+
+import base64
+import json
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+DRIVER = shutil.which("chromedriver")
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+AVAILABLE = DRIVER is not None and BROWSER is not None
+OPTIONS = {
+    "browserName": "chrome",
+    "goog:chromeOptions": {
+        "binary": BROWSER,
+        "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"],
+    },
+    "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
+}
+
+
+class Browser:
+    """One window."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        session = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": OPTIONS}})
+        self.address = f"{address}/session/{session['sessionId']}"
+
+    def emulate(self, width: int, *, scheme: str = "light", motion: str = "no-preference", media: str = "") -> None:
+        """A screen of so many pixels, and what its reader prefers."""
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        self._command("Emulation.setDeviceMetricsOverride", size)
+        features = {"prefers-color-scheme": scheme, "prefers-reduced-motion": motion}
+        told = [{"name": name, "value": value} for name, value in features.items()]
+        self._command("Emulation.setEmulatedMedia", {"features": told, "media": media})
+
+    def open(self, url: str) -> None:
+        """Go there, and wait until every picture is decoded."""
+        self._ask("POST", "/url", {"url": url})
+        waiting = (
+            "const done = arguments[0]; Promise.all([...document.images].map(i => i.decode())).then(() => done(0))"
+        )
+        self._ask("POST", "/execute/async", {"script": waiting, "args": []})
+
+    def run(self, script: str) -> Any:
+        """What the script returns."""
+        return self._ask("POST", "/execute/sync", {"script": script, "args": []})
+
+    def press(self, key: str) -> None:
+        for kind in ("keyDown", "keyUp"):
+            code = {"Tab": 9, "Enter": 13, " ": 32}[key]
+            self._command("Input.dispatchKeyEvent", {"type": kind, "key": key, "windowsVirtualKeyCode": code})
+
+    def console(self) -> list[str]:
+        return [entry["message"] for entry in self._log("browser")]
+
+    def requests(self) -> list[str]:
+        """Every address that was asked for, data inside the page left out."""
+        events = [json.loads(entry["message"])["message"] for entry in self._log("performance")]
+        sent = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+        return [url for url in sent if not url.startswith("data:")]
+
+    def picture(self) -> bytes:
+        """A PNG of the whole page."""
+        taken = self._command("Page.captureScreenshot", {"captureBeyondViewport": True, "format": "png"})
+        return base64.b64decode(taken["data"])
+
+    def quit(self) -> None:
+        self._ask("DELETE", "", None)
+
+    def _log(self, kind: str) -> Any:
+        return self._ask("POST", "/se/log", {"type": kind})
+
+    def _command(self, name: str, parameters: dict[str, Any]) -> Any:
+        return self._ask("POST", "/goog/cdp/execute", {"cmd": name, "params": parameters})
+
+    def _ask(self, method: str, path: str, body: Any) -> Any:
+        content = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(
+            self.address + path, content, {"Content-Type": "application/json"}, method=method
+        )
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            return json.load(answer)["value"]
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """A window, closed in the end with all that belongs to it."""
+    assert DRIVER is not None
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen([DRIVER, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        window = Browser(_ready(f"http://127.0.0.1:{port}"))
+        try:
+            yield window
+        finally:
+            window.quit()
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _ready(address: str) -> str:
+    for _ in range(150):
+        try:
+            with urllib.request.urlopen(f"{address}/status", timeout=10) as answer:
+                if json.load(answer)["value"]["ready"]:
+                    return address
+        except OSError:
+            time.sleep(0.1)
+    raise RuntimeError(f"{DRIVER} does not answer at {address}")
