@@ -1,0 +1,166 @@
+"""What happened, in plain words: every sentence is made from the numbers, whoever was better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ptncn.demo.contestants import LSTM, NAMES, PTNCN
+from ptncn.demo.life import UNCORRECTED
+
+Record = Mapping[str, Any]
+ORDINALS = ("first", "second", "third", "fourth")
+TIE = 0.01
+"""Errors that differ by less than this share are called equal."""
+
+
+def share(error: float, copy: float) -> str:
+    """
+    >>> share(15.0, 20.0)
+    '75%'
+    """
+    return f"{error / copy:.0%}"
+
+
+def winner(errors: Mapping[str, float]) -> str | None:
+    """Whose error is the smaller one; None where there is no difference worth the name.
+
+    >>> winner({"ptncn": 1.0, "lstm-tbptt": 2.0}), winner({"ptncn": 1.0, "lstm-tbptt": 1.005})
+    ('ptncn', None)
+    """
+    ours, theirs = errors[PTNCN], errors[LSTM]
+    if abs(ours - theirs) <= TIE * max(ours, theirs):
+        return None
+    return PTNCN if ours < theirs else LSTM
+
+
+def part_names(record: Record) -> list[str]:
+    """
+    >>> part_names({"life": ["digits", "letters", "digits"]})
+    ['digits', 'letters', 'digits again']
+    """
+    life = record["life"]
+    return [f"{world} again" if world in life[:part] else world for part, world in enumerate(life)]
+
+
+def life_errors(record: Record) -> dict[str, float]:
+    """Mean error of the whole life."""
+    parts = record["parts"]
+    return {name: sum(part["all"][name] for part in parts) / len(parts) for name in (PTNCN, LSTM, "copy")}
+
+
+def headline(record: Record) -> str:
+    """The one sentence that is told first."""
+    errors, won = life_errors(record), [winner(part["all"]) for part in record["parts"]]
+    counts = {name: won.count(name) for name in (PTNCN, LSTM)}
+    best = max(counts, key=lambda name: counts[name])
+    other = LSTM if best == PTNCN else PTNCN
+    if counts[best] == counts[other]:
+        told = "Neither was clearly better"
+    elif counts[best] == len(won):
+        told = f"The {NAMES[best]} predicted better in all {len(won)} parts of the life"
+    else:
+        told = f"The {NAMES[best]} predicted better in {counts[best]} of the {len(won)} parts of the life"
+    return (
+        f"**{told}.** Over the whole life the {NAMES[PTNCN]}'s error is {errors[PTNCN]:.1f} a frame, "
+        f"the {NAMES[LSTM]}'s {errors[LSTM]:.1f}; repeating the last frame makes {errors['copy']:.1f}."
+    )
+
+
+def learning(record: Record) -> str:
+    """How soon each began to know more than the last frame."""
+    curve = record["curve"]
+    block = curve["frames"][1] - curve["frames"][0]
+    told = []
+    for name in (PTNCN, LSTM):
+        passed = next((n for n, (e, c) in enumerate(zip(curve[name], curve["copy"], strict=True)) if e < c), None)
+        when = "never did" if passed is None else f"did so within {(passed + 1) * block:,} frames"
+        told.append(f"the {NAMES[name]} {when}")
+    return f"**Learning from nothing.** To be better than repeating the last frame takes practice: {', '.join(told)}."
+
+
+def changing(record: Record) -> str:
+    """The first frames of each new world."""
+    told = []
+    for name, part in list(zip(part_names(record), record["parts"], strict=True))[1:]:
+        first = part["first"]
+        shares = (share(first[each], first["copy"]) for each in (PTNCN, LSTM))
+        told.append(f"{name} {' against '.join(shares)}")
+    return (
+        f"**When the world changes.** In the first {record['first']:,} frames of the next world the {NAMES[PTNCN]}'s "
+        f"error against the {NAMES[LSTM]}'s, as a share of that of repeating the last frame, is: {'; '.join(told)}."
+    )
+
+
+def returning(record: Record) -> str:
+    """The first frames of the world that came twice, at its first time and at its second."""
+    world, again = record["parts"][0], record["parts"][-1]
+    told = []
+    for name in (PTNCN, LSTM):
+        then, left, now = (part[name] / part["copy"] for part in (world["first"], world["last"], again["first"]))
+        how = "better than" if now < left * (1 - TIE) else "worse than" if now > left * (1 + TIE) else "as well as"
+        told.append(
+            f"the {NAMES[name]} begins at {now:.0%}, {how} it had left off ({left:.0%}; it was born with {then:.0%})"
+        )
+    return f"**When {world['world']} come back**, {'; '.join(told)}. These are shares of repeating the last frame."
+
+
+def frozen(record: Record) -> str:
+    """What weights that never saw the second world make of it, with and without correction of states."""
+    worlds, looks = record["worlds"], record["looks"]
+    place = worlds.index(record["life"][1])
+    ours, theirs, without = (looks[name][1][place] for name in (PTNCN, LSTM, UNCORRECTED))
+    copy = looks["copy"][0][place]
+    return (
+        f"**Frozen weights still adapt.** After {record['life'][0]} alone, with learning switched off, unseen "
+        f"{worlds[place]} cost the {NAMES[PTNCN]} {ours:.1f} a frame, the {NAMES[LSTM]} {theirs:.1f}, and repeating "
+        f"the last frame {copy:.1f}. The {NAMES[PTNCN]} corrects its state at every frame by what it got wrong: "
+        f"without that, the same weights make {without:.1f}."
+    )
+
+
+def forgetting(record: Record) -> str:
+    """What became of the first world while others were learnt."""
+    world = record["life"][0]
+    place, away = record["worlds"].index(world), len(record["life"]) - 1
+    told = []
+    for name in (PTNCN, LSTM):
+        before, after = record["looks"][name][1][place], record["looks"][name][away][place]
+        how = "forgot nothing" if after <= before * (1 + TIE) else f"forgot some: {after / before - 1:.0%} more error"
+        told.append(f"the {NAMES[name]} {how} ({before:.1f}, then {after:.1f})")
+    between = " and ".join(record["life"][1:away])
+    return f"**Forgetting.** Unseen {world} before and after the {between}, with frozen weights: {'; '.join(told)}."
+
+
+def cost(record: Record) -> str:
+    """Time and size."""
+    both = [record["learners"][name] for name in (PTNCN, LSTM)]
+    stride = both[1]["options"]["stride"]
+    return (
+        f"**Cost.** {NAMES[PTNCN]}: {both[0]['weights']:,} weights, {both[0]['milliseconds']:.2f} ms a frame, an "
+        f"update at each. {NAMES[LSTM]}: {both[1]['weights']:,} weights, {both[1]['milliseconds']:.2f} ms a frame, an "
+        f"update every {stride} frames, for which it stores and unrolls them."
+    )
+
+
+def where_the_lstm_won(record: Record) -> str:
+    """Every comparison of the page that it won, or that there is none."""
+    found, number = [], 0
+    for name, part in zip(part_names(record), record["parts"], strict=True):
+        for when, words in (("all", "all of"), ("first", "the first frames of"), ("last", "the last frames of")):
+            number += 1
+            if winner(part[when]) == LSTM:
+                found.append(f"{words} {name}")
+    for row, learnt in enumerate(part_names(record), start=1):
+        for place, world in enumerate(record["worlds"]):
+            number += 1
+            if winner({name: record["looks"][name][row][place] for name in (PTNCN, LSTM)}) == LSTM:
+                found.append(f"unseen {world} after {learnt}")
+    if not found:
+        return f"The {NAMES[LSTM]} was better in none of the {number} comparisons on this page."
+    return f"The {NAMES[LSTM]} was better in {len(found)} of the {number} comparisons on this page: {', '.join(found)}."
+
+
+def plain_headline(record: Record) -> str:
+    """The headline for a terminal."""
+    return headline(record).replace("**", "")
