@@ -95,11 +95,11 @@ def differ(subject: Subject, metric: str, ours: Cell, theirs: Cell) -> Compariso
 def number(value: float | None, like: float | None = None) -> str:
     """With as many decimals as `like` has, which is the number itself unless another is given.
 
-    >>> [number(value) for value in (123.456, 1.7, 0.01634, -0.5, None)], number(0.25, like=123.456)
-    (['123.46', '1.700', '0.01634', '-0.5000', '–'], '0.25')
+    >>> [number(value) for value in (123.456, 1.7, 0.01634, -0.5, -1e-17, None)], number(0.25, like=123.456)
+    (['123.46', '1.700', '0.01634', '-0.5000', '0.000', '–'], '0.25')
     """
     if value is None or value != value:
         return "–"
     size = abs(value if like is None else like)
-    decimals = 2 if size >= 10 else 3 if size >= 1 or not size else 3 - math.floor(math.log10(size))
-    return f"{value:.{min(decimals, 12)}f}"
+    decimals = 2 if size >= 10 else 3 if size >= 1 or size < 1e-9 else 3 - math.floor(math.log10(size))
+    return f"{round(value, decimals) + 0:.{decimals}f}"  # adding 0 takes the sign from -0

@@ -133,22 +133,34 @@ def cost_growth(
     size: str,
     cost: str,
 ) -> Picture:
-    """By model, a cost at each size, both axes logarithmic; the legend has the exponent of the power law."""
+    """By model, a cost at each size, both axes logarithmic; lines are the power laws whose exponents the legend has."""
     if not any(costs.values()):
         raise ValueError("no cost to draw")
     with rules():
-        figure, axes = canvas(height=HEIGHT + 0.35)
-        for model, points in costs.items():
-            sizes = sorted(points)
-            told = f"{label(model)}: {exponents[model]:.2f}" if model in exponents else label(model)
-            axes.loglog(sizes, [points[each] for each in sizes], marker="o", markersize=4, label=told, **line(model))
+        figure, axes = canvas(height=HEIGHT + 0.8)
+        for place, (model, points) in enumerate(costs.items()):
+            sizes = np.array(sorted(points), float)
+            values = np.array([points[int(each)] for each in sizes])
+            colour = (*PALETTE, INK, SOFT)[place % (len(PALETTE) + 2)]
+            told = f"{label(model)}: {round(exponents[model], 2) + 0:.2f}" if model in exponents else label(model)
+            axes.loglog(sizes, values, "osD^vP*X"[place % 8], color=colour, markersize=6, label=told)
+            if model in exponents:
+                axes.loglog(sizes, _power_law(sizes, values, exponents[model]), color=colour, linewidth=1.2)
         axes.set_title(title)
         axes.set(xlabel=size, ylabel=cost)
         ticks = sorted({each for points in costs.values() for each in points})
         axes.set_xticks(ticks, [f"{each:,}" for each in ticks])
         axes.minorticks_off()
-        legend_below(figure, axes)
+        legend_below(figure, axes, columns=2)
         return finish(figure, name)
+
+
+def _power_law(sizes: NDArray[Any], values: NDArray[Any], exponent: float) -> NDArray[Any]:
+    """Through the middle of the larger half of the sizes, by which the exponent was fitted."""
+    half = max(0, min(len(sizes) // 2, len(sizes) - 2))
+    x, y = np.log(sizes[half:]).mean(), np.log(np.maximum(values[half:], 1e-12)).mean()
+    law: NDArray[Any] = np.exp(y + exponent * (np.log(sizes) - x))
+    return law
 
 
 def thin(steps: Sequence[float], values: Sequence[float]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -35,7 +35,7 @@ def illustrate(experiment: str, stem: str, records: Sequence[Record]) -> Iterato
         yield from _courses(experiment, name, group)
         if experiment == "continual":
             yield f"task matrices of {data}", partial(_matrices, name, group)
-        yield from _films(name, group)
+        yield from _films(experiment, name, group)
 
 
 def _courses(experiment: str, name: str, records: Sequence[Record]) -> Iterator[Drawing]:
@@ -105,17 +105,17 @@ def _matrices(name: str, records: Sequence[Record]) -> Figure:
     return Figure(picture, f"Heat maps of {len(losses)} models. Mean of the last row: {final}.", caption)
 
 
-def _films(name: str, records: Sequence[Record]) -> Iterator[Drawing]:
+def _films(experiment: str, name: str, records: Sequence[Record]) -> Iterator[Drawing]:
     """Of the first trial: a strip and a moving picture of each test that kept frames, and the P-TNCN's surprise."""
     first = min((record.seed for record in records), default=0)
     shown = {record.model: record for record in records if record.seed == first and record.model in SHOWN}
     if not shown:
         return
     some = next(iter(shown.values()))
-    for test in some.films:
+    for test in [each for each in some.films if each != "objects/2"]:  # two objects are what table I shows
         part = f"{name}-{test.replace('/', '-')}" if len(some.films) > 1 else name
         what = f"{label(some.data)}{_of_test(test)}"
-        if "ptncn" in shown:
+        if "ptncn" in shown and experiment in ("prediction", "zero-shot"):
             yield f"surprise on {what}", partial(_surprise, part, test, what, shown["ptncn"])
         yield f"film of {what}", partial(_moving, part, test, what, shown)
         yield f"filmstrip of {what}", partial(_strip, part, test, what, shown)
@@ -203,6 +203,9 @@ def _growth(
     exponents = {model: float(found[exponent]) for model, found in having.items() if exponent in found}
     name = f"{stem}-{by}-{cost.replace('_', '-')}"
     picture = cost_growth(name, costs, exponents, title=title, size=size, cost=unit)
-    caption = f"{title}, both axes logarithmic; the legend has the exponent of the larger half of the sizes."
-    told = ", ".join(f"{label(model)} {value:.2f}" for model, value in exponents.items())
+    caption = (
+        f"{title}, both axes logarithmic. Lines are power laws, fitted to the larger half of the sizes; the legend has "
+        f"their exponents. Scale {next(iter(records.values())).scale}."
+    )
+    told = ", ".join(f"{label(model)} {round(value, 2) + 0:.2f}" for model, value in exponents.items())
     return Figure(picture, f"Curves of {len(costs)} models. Exponents: {told}.", caption)

@@ -48,10 +48,13 @@ NAMES = {
 def label(name: str) -> str:
     """
     >>> label("ptncn"), label("lstm-kf-rtrl"), label("mnist-to-notmnist"), label("bouncing-digits"), label("mnist 3")
-    ('P-TNCN', 'LSTM (KF-RTRL)', 'MNIST → NotMNIST', 'digits', 'MNIST 3')
+    ('P-TNCN', 'LSTM (KF-RTRL)', 'MNIST → NotMNIST', 'digits', 'MNIST, 3 objects')
     """
     if name in NAMES:
         return NAMES[name]
+    what, _, count = name.rpartition(" ")
+    if count.isdigit():
+        return f"{label(what)}, {count} object{'s' * (count != '1')}"
     for joint, arrow in (("-to-", " → "), ("+", " → "), (" after ", " after "), (" ", " ")):
         if joint in name:
             return arrow.join(label(part) for part in name.split(joint))

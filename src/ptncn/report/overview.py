@@ -22,7 +22,7 @@ def standings(experiment: Experiment, subject: Subject, sources: Sequence[Source
             hero = next((cell for cell in group if cell.model in HEROES and cell.ratio is not None), None)
             if hero is None:
                 continue
-            rivals = [cell for cell in group if cell.paper is not None and cell.ours is not None]
+            rivals = [cell for cell in group if cell.ratio is not None and cell.model not in subject.references]
             ranked = len(rivals) > 1 and not subject.bounds
             rows.append(
                 [
@@ -31,7 +31,7 @@ def standings(experiment: Experiment, subject: Subject, sources: Sequence[Source
                     hero.sources[0].record.scale,
                     f"{hero.paper:g}",
                     number(hero.ours),
-                    f"{hero.ratio:.2f} ×",
+                    f"{hero.ratio:.2f}×",
                     mark(hero, subject),
                     _place(hero.paper, [cell.paper for cell in rivals]) if ranked else "",
                     _place(hero.ours, [cell.ours for cell in rivals]) if ranked else "",

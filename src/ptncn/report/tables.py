@@ -23,15 +23,20 @@ def result_tables(experiment: Experiment, subject: Subject, sources: Sequence[So
 
     Where many models are compared, each column of the paper has a table of its own.
     """
-    tables, remaining = [], []
+    tables, remaining, bounds = [], [], []
     for metric in metrics_of(sources):
         cells = cells_of(experiment, sources, metric)
+        if subject.bounds and metric in experiment.paper:
+            bounds.append((metric, cells))
+            continue
         if metric not in experiment.paper and not any(subject.errors(metric, cell.column) for cell in cells):
             remaining.append((metric, cells))
             continue
         columns = by_column(cells)
         apart = max(map(len, columns.values())) >= MANY
         tables += [_results(experiment, subject, metric, group) for group in (columns.values() if apart else [cells])]
+    if bounds:
+        tables.append(_bounds(experiment, subject, bounds))
     if remaining:
         tables.append(_further(experiment, subject, remaining))
     return tables
@@ -50,7 +55,7 @@ def _results(experiment: Experiment, subject: Subject, metric: str, cells: Seque
         row = [_named(cell.model), *([label(cell.column)] if several else [])]
         row += ["–" if cell.paper is None else f"{cell.paper:g}"] if known else []
         row += [number(cell.ours), *([number(cell.summary.sd if cell.summary else None, cell.ours)] if trials else [])]
-        row += ["–" if cell.ratio is None else f"{cell.ratio:.2f} ×", mark(cell, subject)] if known else []
+        row += ["–" if cell.ratio is None else f"{cell.ratio:.2f}×", mark(cell, subject)] if known else []
         row += differences.get((cell.model, cell.column), ["–", "–", "–", ""]) if differences else []
         rows.append([*row, str(cell.summary.trials if cell.summary else 0)])
     used = [source for cell in cells for source in cell.sources]
@@ -80,6 +85,27 @@ def _differences(subject: Subject, metric: str, cells: Sequence[Cell]) -> dict[t
                 told = [_signed(value, cell.ours) for value in (found.difference, found.low, found.high)]
                 rows[cell.model, column] = [*told, "yes" if found.beyond_chance else "no"]
     return rows
+
+
+def _bounds(experiment: Experiment, subject: Subject, measured: Sequence[tuple[str, Sequence[Cell]]]) -> Table:
+    """A row a model: each exponent beside the paper's, and whether all lie within the bounds."""
+    found = {(metric, cell.model): cell for metric, cells in measured for cell in cells if cell.summary}
+    headings, rows = ["model", "reached?"], []
+    for metric, _ in measured:
+        headings += [f"{subject.names.get(metric, metric)}: paper", "ours", "ratio"]
+    for model in dict.fromkeys(model for _, model in found):
+        cells = {metric: found.get((metric, model)) for metric, _ in measured}
+        beyond = [subject.names[metric] for metric, cell in cells.items() if cell and mark(cell, subject)[:1] == "▲"]
+        known = any(cell and cell.paper is not None for cell in cells.values())
+        row = [_named(model), f"▲ {', '.join(beyond)}" if beyond else "● within all bounds" if known else ""]
+        for cell in cells.values():
+            paper, ratio = (cell.paper, cell.ratio) if cell else (None, None)
+            row += ["–" if paper is None else f"{paper:g}", number(cell.ours if cell else None, 1.0)]
+            row.append("–" if ratio is None else f"{ratio:.2f}×")
+        rows.append([*row, str(max(cell.summary.trials for cell in cells.values() if cell and cell.summary))])
+    used = [source for cell in found.values() for source in cell.sources]
+    caption = f"**Exponents**, beside the paper’s bounds. Scale {used[0].record.scale}; ▲ names those that grow faster."
+    return Table(caption, [*headings, "seeds"], rows, origin(used), command(experiment, used))
 
 
 def _further(experiment: Experiment, subject: Subject, measured: Sequence[tuple[str, Sequence[Cell]]]) -> Table:

@@ -41,13 +41,14 @@ def not_reached(metric: str, cells: Sequence[Cell], subject: Subject) -> list[st
         where = place(subject, metric, column)
         if not missed:
             standing = ", on other data" if any(cell.stands_in for cell in known) else ""
-            sentences.append(f"{where}: none of {_models(len(known))} lies above the paper’s number{standing}.")
+            above = "exceeds the bound" if subject.bounds else "lies above the paper’s number"
+            sentences.append(f"{where}: of {_models(len(known))} none {above}{standing}.")
             continue
         told = ", ".join(f"{label(cell.model)} {number(cell.ours)} for {cell.paper:g}" for cell in missed)
         ours = next((cell for cell in known if cell.model == "ptncn"), None)
         own = ""
         if ours is not None and ours not in missed and ours.ratio is not None and not subject.bounds:
-            own = f" The P-TNCN has {number(ours.ours)} for {ours.paper:g}, {ours.ratio:.2f} ×."
+            own = f" The P-TNCN has {number(ours.ours)} for {ours.paper:g}, {ours.ratio:.2f}×."
         sentences.append(
             f"{where}: **{len(missed)} of {_models(len(known))} {_misses(len(missed), subject)}**: {told}.{own}"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ptncn.experiments import NAMES
 from ptncn.files import write_atomically
 from ptncn.report.chapter import Chapter
 from ptncn.report.markdown import file_name, make_markdown
@@ -19,44 +20,45 @@ LEAD = (
     "them, and an honest mark where we do not reach them. Everything here was made from records by one command."
 )
 FOLDER = "figures"
+MADE = "Made from records by"
 
 
 def write_report(chapters: Sequence[Chapter], out: Path, *, unreadable: Sequence[str], command: str) -> Path:
     """`index.html`, which stands alone; beside it every table as Markdown and every figure as PNG and SVG."""
-    write_markdown(chapters, out, unreadable=unreadable, command=command, alone=True)
-    for figure in _all_figures(chapters):
-        picture = figure.picture
+    files = _markdown(chapters, unreadable, command, alone=True)
+    for picture in (figure.picture for figure in _all_figures(chapters)):
         for ending, content in (("png", picture.png), ("svg", picture.svg), ("gif", picture.gif)):
             if content is not None:
-                _write(out / FOLDER / f"{picture.name}.{ending}", content)
+                files[f"{FOLDER}/{picture.name}.{ending}"] = content
     glance = _glance({f"[{chapter.name}](#{slug(chapter.section.title)})": chapter for chapter in chapters})
     top = [Section("At a glance", glance)] if glance else []
     sections = [*top, *(chapter.section for chapter in chapters), *_left_out(unreadable)]
-    page = make_page(TITLE, LEAD, sections, footer=f"Made by `{command}`.")
-    return _write(out / "index.html", page.encode())
+    files["index.html"] = make_page(TITLE, LEAD, sections, footer=f"Made by `{command}`.").encode()
+    _write(out, files)
+    return out / "index.html"
 
 
-def write_markdown(
-    chapters: Sequence[Chapter], out: Path, *, unreadable: Sequence[str], command: str, alone: bool = False
-) -> list[Path]:
-    """A page a chapter and an overview, `README.md`, with just the figures that they show.
+def write_markdown(chapters: Sequence[Chapter], out: Path, *, unreadable: Sequence[str], command: str) -> Path:
+    """A page a chapter and an overview, `README.md`, with just the figures that they show."""
+    _write(out, _markdown(chapters, unreadable, command, alone=False))
+    return out / "README.md"
 
-    They link to the documentation above them, unless they stand alone.
-    """
-    note = f"*Made from records by `{command}`; not to be edited by hand.*"
-    written = []
+
+def _markdown(chapters: Sequence[Chapter], unreadable: Sequence[str], command: str, *, alone: bool) -> dict[str, bytes]:
+    """By name, every file; pages link to the documentation above them, unless they stand alone."""
+    note = f"*{MADE} `{command}`; not to be edited by hand.*"
+    files = {}
     for chapter in chapters:
-        text = make_markdown(chapter.section, figures=FOLDER, note=note, alone=alone)
-        written.append(_write(out / f"{chapter.name}.md", text.encode()))
+        files[f"{chapter.name}.md"] = make_markdown(chapter.section, figures=FOLDER, note=note, alone=alone).encode()
     for figure in _all_figures(chapters):
         name = file_name(figure)
         content = {"png": figure.picture.png, "svg": figure.picture.svg, "gif": figure.picture.gif}[name[-3:]]
         assert content is not None
-        written.append(_write(out / FOLDER / name, content))
+        files[f"{FOLDER}/{name}"] = content
     links = {f"[{chapter.name}]({chapter.name}.md)": chapter for chapter in chapters}
     pages = Points([f"{link}: {chapter.section.title}" for link, chapter in links.items()])
     overview = Section(TITLE, [Text(LEAD), pages, *_glance(links)], _left_out(unreadable))
-    return [*written, _write(out / "README.md", make_markdown(overview, note=note).encode())]
+    return {**files, "README.md": make_markdown(overview, note=note).encode()}
 
 
 def _glance(chapters: Mapping[str, Chapter]) -> list[Part]:
@@ -79,7 +81,15 @@ def _all_figures(chapters: Sequence[Chapter]) -> list[Figure]:
     return [part for chapter in chapters for part in chapter.section.all_parts() if isinstance(part, Figure)]
 
 
-def _write(path: Path, content: bytes) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, content)
-    return path
+def _write(out: Path, files: Mapping[str, bytes]) -> None:
+    """Write all of them, and remove what an earlier report left there and this one does not have."""
+    for name, content in files.items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(out / name, content)
+    kept = {out / name for name in files}
+    pages = [page for page in out.glob("*.md") if page not in kept and MADE in page.read_text(errors="replace")]
+    for page in pages:
+        page.unlink()
+    for figure in (out / FOLDER).glob("*"):
+        if figure not in kept and figure.stem.startswith(NAMES) and figure.suffix in (".svg", ".png", ".gif"):
+            figure.unlink()

@@ -1,0 +1,83 @@
+"""Records whose numbers are known, so that what a report should say of them is known too."""
+
+from pathlib import Path
+
+import numpy as np
+
+from ptncn.experiments.complexity import SCALES
+from ptncn.records import Record, pack
+
+SETTING = {"canvas": 64, "sequences": 4_000, "epochs": 1, "layers": 3, "units": 500}
+
+
+def made(path: Path, **changes) -> Path:
+    """Write a finished run of table I with `se` on every one of 30 sequences, and `ce` ten times that."""
+    se = changes.pop("se", 90.0)
+    spread = np.linspace(-1, 1, 30)
+    model, seed = changes.get("model", "ptncn"), changes.get("seed", 0)
+    steps = list(range(1, 401))
+    fields = {
+        "experiment": "prediction",
+        "model": model,
+        "data": "mnist",
+        "scale": "laptop",
+        "seed": seed,
+        "status": "finished",
+        "command": "ptncn reproduce prediction",
+        "config": {"setting": SETTING},
+        "metrics": {"test": {"ce": 10 * se, "se": se}},
+        "errors": {"test": {"se": pack(se + spread), "ce": pack(10 * (se + spread))}},
+        "curve": {
+            "metric": "prequential_se",
+            "steps": steps,
+            "mean": [se + 100 / step for step in steps],
+            "faded": [se + 100 / step for step in steps],
+            "changes": [[0, "bouncing-digits"]],
+        },
+        "films": {"test": film(seed)},
+    }
+    file = path / "prediction" / f"{model}-mnist-{seed}.json"
+    Record(**{**fields, **changes}).write(file)
+    return file
+
+
+def plain(path: Path, **changes) -> Path:
+    """The same without curves and films, which take time to draw."""
+    return made(path, **{"curve": {}, "films": {}, **changes})
+
+
+def film(seed: int) -> dict:
+    """Two sequences of 20 frames of 8 × 8 pixels, and the surprise of three layers."""
+    chance = np.random.default_rng(seed)
+    frames = chance.integers(0, 255, (20, 2, 64), dtype=np.uint8)
+    return {
+        "truth": pack(frames),
+        "prediction": pack(frames[::-1]),
+        "surprise": pack(chance.random((20, 3))),
+        "observation_shape": [8, 8],
+    }
+
+
+def costs(path: Path, model: str, exponent: float) -> Path:
+    """A run of the table of complexity in which everything grows with this exponent."""
+    sizes = SCALES["laptop"].units
+
+    def grown(grid):
+        return {
+            str(n): {"seconds": n**exponent, "seconds_a_step": n**exponent, "state_bytes": n, "bytes": n**2}
+            for n in grid
+        }
+
+    names = ("time_exponent_units", "memory_exponent_units", "time_exponent_length", "memory_exponent_length")
+    record = Record(
+        experiment="complexity",
+        model=model,
+        data="random",
+        scale="laptop",
+        seed=0,
+        status="finished",
+        metrics={"units": grown(sizes), "length": grown((25, 50)), **dict.fromkeys(names, exponent)},
+    )
+    file = path / "complexity" / f"{model}-random-0.json"
+    record.write(file)
+    return file

@@ -1,0 +1,135 @@
+"""Records that are broken, old or failed are named, and break nothing; what cannot be done is said in a line."""
+
+import json
+
+import pytest
+from made_records import plain
+from typer.testing import CliRunner
+
+from ptncn.cli import app
+from ptncn.report.chapter import make_chapters
+from ptncn.report.sources import gather
+
+runner = CliRunner()
+
+
+def change(file, **fields):
+    tree = json.loads(file.read_text())
+    file.write_text(json.dumps({key: value for key, value in {**tree, **fields}.items() if value is not ...}))
+
+
+def report(*arguments):
+    return runner.invoke(app, ["report", *map(str, arguments)])
+
+
+BREAK = {
+    "of an older version": (lambda file: change(file, schema=0), "version 0"),
+    "with a missing field": (lambda file: change(file, model=...), "'model' is missing"),
+    "with a field of another kind": (lambda file: change(file, seed="one"), "'seed' holds 'one'"),
+    "with a field too many": (lambda file: change(file, colour="red"), "no field 'colour'"),
+    "cut short": (lambda file: file.write_bytes(file.read_bytes()[:700]), "not a record"),
+    "empty": (lambda file: file.write_bytes(b""), "not a record"),
+    "of nothing": (lambda file: file.write_text("[]"), "names no experiment"),
+    "not text": (lambda file: file.write_bytes(b"\xff\xfe\x00"), "not a record"),
+    "of an unknown experiment": (lambda file: change(file, experiment="guess"), "'guess'"),
+    "failed": (
+        lambda file: change(file, status="failed", notes=["MemoryError: 163 GB"]),
+        "failed: MemoryError: 163 GB",
+    ),
+    "not over": (lambda file: change(file, status="running"), "running: it did not come to its end"),
+    "without its metrics": (lambda file: change(file, metrics={}), "the field 'test' is missing"),
+    "with a word for a number": (lambda file: change(file, metrics={"test": {"se": "low"}}), "'low'"),
+    "with no number": (lambda file: change(file, metrics={"test": {"se": None}}), "no number"),
+}
+
+
+@pytest.mark.parametrize("kind", BREAK)
+def test_a_record_that_is_wrong_is_named_and_all_others_are_shown(kind, tmp_path):
+    plain(tmp_path / "records", se=80.0)
+    broken = plain(tmp_path / "records", model="lstm-bptt")
+    spoil, reason = BREAK[kind]
+    spoil(broken)
+    result = report(tmp_path / "records", "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert reason in result.stderr
+    page = (tmp_path / "out/index.html").read_text()
+    assert "lstm-bptt-mnist-0.json" in page
+    assert '<td class="number">80.00</td>' in page
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"curve": {"steps": [1, 2]}},
+        {"curve": {"metric": "prequential_se", "steps": [1], "faded": ["x"], "changes": []}},
+        {"films": {"test": {"truth": "nothing"}}},
+        {"films": {"test": {}}},
+        {"errors": {"test": {"se": {"dtype": "float32", "shape": [3], "zlib": "!"}}}},
+        {"errors": {"test": []}},
+        {"config": {"training": "none"}},
+        {"config": {"setting": ["none"]}},
+        {"learner": {"sparsity_sign": None}},
+        {"versions": {}},
+        {"notes": [3]},
+        {"datasets": {"test": 1}},
+    ],
+    ids=str,
+)
+def test_insides_that_are_wrong_cost_a_figure_at_most(fields, tmp_path):
+    plain(tmp_path, model="lstm-bptt", se=80.0)
+    change(plain(tmp_path, se=70.0), **fields)
+    (chapter,) = make_chapters(gather([tmp_path]))
+    results = next(each for each in chapter.section.sections if each.title == "Results")
+    assert any("70.00" in row for part in results.parts if hasattr(part, "rows") for row in part.rows)
+
+
+def test_a_page_of_nothing_but_failed_runs_says_so(tmp_path):
+    change(plain(tmp_path / "records"), status="failed", notes=["out of luck"])
+    assert report(tmp_path / "records", "--out", tmp_path / "out").exit_code == 0
+    page = (tmp_path / "out/index.html").read_text()
+    assert "No run has come to its end" in page
+    assert "out of luck" in page
+
+
+def one_line(result):
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit)
+    (line,) = result.stderr.strip().splitlines()
+    assert line.startswith("Error: ")
+    return line
+
+
+def test_a_place_that_is_not_there_is_an_error(tmp_path):
+    assert "nowhere: no such file or folder" in one_line(report(tmp_path / "nowhere", "--out", tmp_path / "out"))
+
+
+def test_a_folder_without_records_is_an_error(tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert "empty: no records in it" in one_line(report(tmp_path / "empty", "--out", tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("option", ["--out", "--docs"])
+def test_a_folder_that_cannot_be_written_is_an_error(option, tmp_path):
+    plain(tmp_path / "records")
+    (tmp_path / "taken").write_text("a file")
+    assert "taken" in one_line(report(tmp_path / "records", option, tmp_path / "taken"))
+
+
+def test_a_record_as_a_file_will_do(tmp_path):
+    file = plain(tmp_path)
+    assert report(file, "--out", tmp_path / "out").exit_code == 0
+    assert (tmp_path / "out/prediction.md").exists()
+
+
+def test_a_second_report_removes_what_only_the_first_had_and_nothing_else(tmp_path):
+    out = tmp_path / "out"
+    plain(tmp_path / "one", scale="paper")
+    plain(tmp_path / "two")
+    assert report(tmp_path / "one", tmp_path / "two", "--out", out).exit_code == 0
+    (out / "mine.md").write_text("mine")
+    (out / "figures").mkdir(exist_ok=True)
+    (out / "figures/mine.png").write_text("mine")
+    assert report(tmp_path / "two", "--out", out).exit_code == 0
+    assert {path.name for path in out.glob("*.md")} == {"README.md", "prediction.md", "mine.md"}
+    assert (out / "figures/mine.png").exists()

@@ -1,0 +1,142 @@
+"""What a report says, of records whose numbers are known."""
+
+import pytest
+from made_records import costs, made, plain
+
+from ptncn.report.chapter import make_chapters
+from ptncn.report.parts import Figure, Points, Table, Text
+from ptncn.report.sources import gather
+
+STAND_IN = "mnist was not used: the embedded digits stand in for it"
+
+
+def chapter(path):
+    (only,) = make_chapters(gather([path]))
+    return only
+
+
+def section(found, title):
+    (only,) = [each for each in found.section.sections if each.title == title]
+    return only
+
+
+def rows(found, caption):
+    """Of the table whose caption begins so: each row by its headings."""
+    tables = [part for part in section(found, "Results").parts if isinstance(part, Table)]
+    (table,) = [each for each in tables if each.caption.startswith(caption)]
+    return {row[0]: dict(zip(table.headings, row, strict=True)) for row in table.rows}
+
+
+def words(part):
+    return "\n".join(part.items if isinstance(part, Points) else [part.words] if isinstance(part, Text) else [])
+
+
+def verdict(found):
+    return "\n".join(words(part) for part in section(found, "What did not reproduce").parts)
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory):
+    """The P-TNCN just reaches the paper's 79.67; the LSTM does not reach its 85.27; the copy is not in the paper."""
+    path = tmp_path_factory.mktemp("records")
+    made(path, se=79.67)
+    made(path, model="lstm-bptt", se=95.50)
+    made(path, model="copy", se=200.0)
+    return chapter(path)
+
+
+def test_a_page_has_its_parts_in_a_fixed_order(three):
+    titles = [each.title for each in three.section.sections]
+    assert titles == ["What was asked", "Command", "Metrics", "Choices", "Results", "What did not reproduce"]
+
+
+def test_a_row_has_the_papers_value_ours_the_ratio_and_a_mark(three):
+    found = rows(three, "**Test SE")
+    ours, theirs, copy = found["**P-TNCN**"], found["LSTM (BPTT)"], found["last frame again"]
+    assert (ours["paper"], ours["ours"], ours["ratio"], ours["reached?"]) == ("79.67", "79.67", "1.00×", "● reached")
+    assert (theirs["paper"], theirs["ratio"], theirs["reached?"]) == ("85.27", "1.12×", "▲ not reached")
+    assert (copy["paper"], copy["ratio"], copy["reached?"]) == ("–", "–", "")
+
+
+def test_models_of_the_paper_without_a_run_are_not_passed_over(three):
+    assert rows(three, "**Test SE")["GRU (BPTT)"]["reached?"] == "– no record"
+
+
+def test_differences_are_those_of_a_paired_test(three):
+    theirs = rows(three, "**Test SE")["LSTM (BPTT)"]
+    assert theirs["P-TNCN − it"] == theirs["95 % from"] == theirs["to"] == "-15.83"  # alike on every sequence
+    assert theirs["beyond chance?"] == "yes"
+
+
+def test_over_seeds_the_mean_and_the_deviation_are_given(tmp_path):
+    for seed, se in enumerate((90.0, 91.0, 92.0)):
+        plain(tmp_path, seed=seed, se=se)
+    ours = rows(chapter(tmp_path), "**Test SE")["**P-TNCN**"]
+    assert (ours["ours"], ours["± sd"], ours["seeds"]) == ("91.00", "1.00", "3")
+
+
+def test_on_other_data_nothing_counts_as_reached(tmp_path):
+    plain(tmp_path, se=10.0, notes=[STAND_IN])
+    found = chapter(tmp_path)
+    assert rows(found, "**Test SE")["**P-TNCN**"]["reached?"] == "◇ lower; other data"
+    assert STAND_IN in words(section(found, "Results").parts[1])
+
+
+def test_the_scale_is_said_with_what_the_record_holds(three):
+    tables = [part for part in section(three, "Results").parts if isinstance(part, Table)]
+    for table in tables:
+        assert "laptop: 3 × 500 units, 4,000 sequences, 1 epoch" in table.caption
+        assert table.source.startswith("From 3 records in ")
+        assert table.command == "ptncn reproduce prediction --scale laptop"
+
+
+def test_what_did_not_reproduce_is_said_in_words(three):
+    said = verdict(three)
+    assert "test SE, MNIST: **1 of 2 models does not reach the paper’s number**: LSTM (BPTT) 95.50 for 85.27" in said
+    assert "test SE, MNIST: all 1 pairs of models stand in the paper’s order" in said
+    assert "laptop: 3 × 500 units" in said
+
+
+def test_an_order_that_is_turned_round_is_said_with_whether_it_may_be_chance(tmp_path):
+    plain(tmp_path, se=120.0)
+    plain(tmp_path, model="lstm-bptt", se=100.0)
+    said = verdict(chapter(tmp_path))
+    assert "1 of 1 pairs stand in another order" in said
+    assert "**Beyond chance**: LSTM (BPTT) before P-TNCN" in said
+    assert "ahead of the P-TNCN with 120.00: LSTM (BPTT) 100.00" in said
+
+
+def test_choices_have_the_numbers_of_the_page_of_choices_and_the_values_of_the_record(tmp_path):
+    plain(tmp_path, learner={"sparsity_sign": "derived", "error_rule": "transpose", "beta": 0.5})
+    table = section(chapter(tmp_path), "Choices").parts[0]
+    assert [int(row[0]) for row in table.rows] == list(range(1, 15))
+    assert table.rows[2][2] == "`error_rule=transpose`"
+
+
+def test_exponents_are_held_against_the_bounds(tmp_path):
+    costs(tmp_path, "ptncn", 1.1)
+    costs(tmp_path, "lstm-bptt", 2.1)
+    found = chapter(tmp_path)
+    table = rows(found, "**Exponents")
+    assert table["**P-TNCN**"]["reached?"] == "● within all bounds"
+    assert table["LSTM (BPTT)"]["reached?"] == "▲ time by length"
+    assert "time by length: **1 of 2 models exceeds the bound**: LSTM (BPTT) 2.100 for 1" in verdict(found)
+
+
+def test_the_figures_of_a_table_are_there(three):
+    figures = [part for part in section(three, "Results").parts if isinstance(part, Figure)]
+    assert [figure.picture.name for figure in figures] == [
+        f"prediction-mnist-{what}" for what in ("learning", "surprise", "film", "strip")
+    ]
+    assert "truth, P-TNCN, LSTM" in figures[-1].alt
+
+
+def test_two_scales_have_a_page_each(tmp_path):
+    plain(tmp_path / "a")
+    plain(tmp_path / "b", scale="paper")
+    assert [each.name for each in make_chapters(gather([tmp_path]))] == ["prediction-laptop", "prediction-paper"]
+
+
+def test_places_are_told_beside_the_papers(three):
+    (row,) = [row for row in three.standings if row[0] == "test SE"]
+    assert row[-2:] == ["1 of 2", "1 of 2"]

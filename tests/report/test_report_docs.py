@@ -1,0 +1,73 @@
+"""docs/results is what the records say: it is made, never written."""
+
+import io
+import re
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+from PIL import Image, ImageSequence
+
+from ptncn.report.chapter import make_chapters
+from ptncn.report.sources import gather
+from ptncn.report.write import write_markdown
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs/results"
+COMMAND = "ptncn report results/laptop --docs docs/results"
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory):
+    """The pages as the records of today make them."""
+    out = tmp_path_factory.mktemp("docs") / "results"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        found = gather([Path("results/laptop")])
+        write_markdown(list(make_chapters(found)), out, unreadable=found.unreadable, command=COMMAND)
+    return out
+
+
+def files(folder, *endings):
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.suffix in endings}
+
+
+def test_there_is_a_page_for_each_table_and_no_other_file(fresh):
+    assert files(DOCS, ".md", ".svg", ".png", ".gif") == files(fresh, ".md", ".svg", ".png", ".gif"), COMMAND
+
+
+def test_pages_say_what_the_records_say(fresh):
+    for name in files(fresh, ".md"):
+        assert (DOCS / name).read_text(encoding="utf-8") == (fresh / name).read_text(encoding="utf-8"), COMMAND
+
+
+def test_drawings_show_what_the_records_say(fresh):
+    pinned = re.search(r"^matplotlib==(.*)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)[1]
+    if matplotlib.__version__ != pinned:
+        pytest.skip(f"other versions than {pinned} draw other lines")
+    for name in files(fresh, ".svg"):
+        assert (DOCS / name).read_bytes() == (fresh / name).read_bytes(), COMMAND
+
+
+def test_films_show_what_the_records_say(fresh):
+    for name in files(fresh, ".png", ".gif"):
+        ours, made = (pixels((folder / name).read_bytes()) for folder in (DOCS, fresh))
+        assert ours.shape == made.shape, COMMAND
+        assert np.abs(ours - made).mean() < 1, COMMAND
+
+
+def pixels(picture):
+    return np.stack(
+        [np.asarray(frame.convert("L"), float) for frame in ImageSequence.Iterator(Image.open(io.BytesIO(picture)))]
+    )
+
+
+def test_links_lead_somewhere():
+    for page in DOCS.glob("*.md"):
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert target.startswith("https://") or (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_figures_are_small_enough_for_a_repository():
+    assert sum(path.stat().st_size for path in (DOCS / "figures").iterdir()) < 2_000_000
