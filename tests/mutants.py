@@ -54,6 +54,7 @@ CLOSED_FORMS = ("tests/network/test_closed_forms.py",)
 MODULE = ("tests/network/test_module.py",)
 CAUGHT = ("tests/network/test_caught_mutants.py",)
 OF_FACTORS = ("tests/updates/test_factors.py",)
+OF_LARGE = ("tests/network/test_compiled.py", "-k", "really and sgd")
 OF_OPTIMIZERS = ("tests/updates/test_optimizers.py",)
 QUEUE = ("tests/updates/test_synapses.py", "-k", "queued_is_sent")
 
@@ -287,7 +288,8 @@ MUTANTS = [
     ),
     Mutant(
         "kernel: the displacement before is left out", KERNEL,
-        "(teach_z[r * n[k] + j] - step->displacement[r * (total - n[0]) + at[k] - n[0] + j])", "teach_z[r * n[k] + j]",
+        "(teach_z->value[r * n[k] + j] - step->displacement[r * (total - n[0]) + at[k] - n[0] + j])",
+        "teach_z->value[r * n[k] + j]",
         transcription("kernel and paper"),
     ),
     Mutant(
@@ -306,6 +308,14 @@ MUTANTS = [
         "kernel: SGD ascends", KERNEL, "keep * w[j] - rate * g[j]", "keep * w[j] + rate * g[j]",
         transcription("kernel and paper"),
     ),
+    Mutant(
+        "kernel: SGD of a batch ascends", KERNEL, "(REAL)(-rule->rate * scale), keep", "(REAL)(rule->rate * scale), keep",
+        OF_LARGE,
+    ),
+    Mutant(
+        "kernel: the Gram matrix of a batch is not symmetric", KERNEL, "of->gram[r * rows + s] = of->gram[s * rows + r] =",
+        "of->gram[r * rows + s] =", OF_LARGE,
+    ),
     Mutant("kernel: momentum ascends", KERNEL, "- rate * u[j];", "+ rate * u[j];", OF_OPTIMIZERS),
     Mutant("kernel: Nesterov does not look ahead", KERNEL, "(g[j] + mu * u[j])", "(g[j])", OF_OPTIMIZERS),
     Mutant("kernel: RMSprop ascends", KERNEL, "- rate * d / (SQRT", "+ rate * d / (SQRT", OF_OPTIMIZERS),
@@ -317,7 +327,7 @@ MUTANTS = [
         "kernel: max-norm never bites", KERNEL, "if (norm > radius)\n", "if (0)\n", transcription("kernel and bites")
     ),
     Mutant(
-        "kernel: the next step reads z", KERNEL, "corrected[here] = k ? y[there]", "corrected[here] = k ? z[there]",
+        "kernel: the next step reads z", KERNEL, "corrected + here, k ? y + there", "corrected + here, k ? z + there",
         transcription("kernel and paper"),
     ),
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from ptncn.updates import synapses
 pytestmark = pytest.mark.skipif(kernels.load() is None, reason="the compiled kernel was not built: no C compiler")
 
 RULES = {
-    "sgd": {"error_rule": "transpose"},
+    "sgd": {"error_rule": "transpose", "lr": 0.02},
     "clip": {"rescale": "clip", "reduction": "mean", "error_rule": "transpose"},
     "not rescaled": {"rescale": "none", "lr": 0.01, "error_rule": "transpose"},
     "temporal": {"lr": 0.002},
@@ -38,7 +38,7 @@ def run(options, rows, steps, masks=()):
     return net, state, torch.stack(told)
 
 
-@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("rows", [1, 3, 11])
 @pytest.mark.parametrize("rule", RULES)
 def test_three_hundred_steps_tell_the_same(rule, rows, request):
     fast, fast_state, told = run(RULES[rule], rows, 300)
@@ -76,7 +76,7 @@ def test_rules_that_the_kernel_does_not_have_are_left_to_pytorch(options):
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("rows", [1, 2, 4])
 @pytest.mark.parametrize("rule", ["sgd", "clip", "temporal", "tight ball", "corrections"])
 def test_large_networks_postpone_in_the_kernel_too(rule, rows, threads, monkeypatch, request):
     """Everything counts as large: all matrices have queues, and are read by several threads."""
@@ -94,26 +94,56 @@ def test_large_networks_postpone_in_the_kernel_too(rule, rows, threads, monkeypa
         torch.testing.assert_close(fast.synapses()[name], weight, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("rows", [1, 2])
-def test_a_network_that_is_really_large_tells_the_same_on_two_threads(rows, monkeypatch, request):
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
-    told = []
-    for _ in range(2):
-        net = PTNCN(900, [700, 300], dtype="float64", error_rule="transpose", lr=0.01, max_norm=1.0)
+LARGE_RULES = {
+    "sgd": {"error_rule": "transpose", "lr": 0.01},
+    "fixed": {"error_rule": "fixed", "biases": False, "lr": 0.01},
+    "temporal": {"lr": 0.002},
+    "authors": {"preset": "authors", "lr": 0.01},
+    "decay": {"weight_decay": 0.05, "lr": 0.01},
+    "rmsprop": {"optimizer": "rmsprop", "lr": 1e-4, "rescale": "none", "reduction": "mean"},
+    "adam": {"optimizer": "adam", "lr": 1e-4, "error_rule": "transpose"},
+}
+
+
+@pytest.mark.parametrize(("rows", "threads"), [(1, 2), (2, 1), (3, 1), (20, 1)])
+@pytest.mark.parametrize("rule", LARGE_RULES)
+def test_a_network_that_is_really_large_tells_the_same(rule, rows, threads, monkeypatch, request):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    told, weights = [], []
+    for path in ("kernel", "pytorch"):
+        net = PTNCN(500, [400, 150], dtype="float64", max_norm=0.6, **LARGE_RULES[rule])
         state, chance = net.begin(rows), torch.Generator().manual_seed(0)
-        xs = torch.rand(50, rows, 900, generator=chance, dtype=torch.float64) * (
-            torch.rand(50, rows, 900, generator=chance, dtype=torch.float64) < 0.2
+        xs = torch.rand(25, rows, 500, generator=chance, dtype=torch.float64) * (
+            torch.rand(25, rows, 500, generator=chance, dtype=torch.float64) < 0.2
         )
         told.append(torch.stack([net.step(x, state).prediction for x in xs]))
+        weights.append(net.synapses())
+        assert (net._kernel(rows) is None) == (path == "pytorch")
         request.getfixturevalue("in_pytorch")
     torch.testing.assert_close(*told, rtol=0, atol=1e-10)
+    for name, weight in weights[0].items():
+        torch.testing.assert_close(weight, weights[1][name], rtol=0, atol=1e-10)
+        assert weight.dim() == 1 or weight.norm(dim=0).max() <= 0.6 + 1e-9, name
 
 
-def test_other_large_networks_and_batches_are_left_to_pytorch():
+@pytest.mark.parametrize("activation", ["tanh", "sigmoid"])
+def test_single_precision_has_activations_of_its_own_that_are_as_precise(activation):
+    """Within some units in the last place, over all that a drive can be; the biases are the drives."""
+    sizes = torch.logspace(-6, 2, 1_000)
+    drives = torch.cat([torch.linspace(-12, 12, 4_001), sizes, -sizes])
+    net = PTNCN(1, [len(drives)], output="gaussian", activation=activation)
+    net.synapses()["b1"][:] = drives
+    z = net.step(torch.zeros(1, 1), net.begin(1), learn=False).states[0][0]
+    exact = getattr(torch, activation)(drives.double())
+    torch.testing.assert_close(z.double(), exact, rtol=5e-7, atol=1e-37)
+
+
+def test_where_pytorch_gives_no_matrix_product_away_batches_are_left_to_it(monkeypatch):
+    monkeypatch.setattr(kernels, "gemm", lambda dtype: None)
     assert PTNCN(600, [300, 300])._kernel(3) is None
-    assert PTNCN(600, [300, 300], optimizer="adam")._kernel(1) is None
-    assert PTNCN(600, [300, 300], weight_decay=0.1)._kernel(1) is None
+    assert PTNCN(600, [300, 300])._kernel(2) is not None
     assert PTNCN(7, [5])._kernel(9) is None
+    assert PTNCN(7, [5])._kernel(8) is not None
 
 
 def test_the_kernel_can_be_switched_off(monkeypatch):

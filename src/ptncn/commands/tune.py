@@ -10,6 +10,8 @@ from typing import Annotated
 import typer
 
 from ptncn.commands.reproduce import errors, one_line_errors, say_how_to_go_on
+from ptncn.experiments.continual import SCALES as CONTINUAL
+from ptncn.experiments.prediction import TEXTS
 from ptncn.experiments.setting import SCALES, TEXT, VIDEO
 from ptncn.experiments.tasks import NAMES, check_name
 from ptncn.experiments.tuning import Study, write_config
@@ -27,6 +29,7 @@ def tune(
     sequences: Annotated[
         int | None, typer.Option(min=4, help="To learn from in one trial. Default: the scale's.")
     ] = None,
+    valid: Annotated[int | None, typer.Option(min=1, help="To judge a trial by. Default: the scale's.")] = None,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Sequences side by side. Default: the scale's.")] = None,
     configs: Annotated[Path, typer.Option(help="Folder for the values found.")] = Path("configs"),
     runs: Annotated[Path, typer.Option(help="Folder for the study.")] = Path("runs"),
@@ -50,9 +53,13 @@ def tune(
         check_name(data)
         if scale not in SCALES:
             raise ValueError(f"unknown scale {scale!r}; choose one of: {', '.join(SCALES)}")
-        setting = (TEXT if data in ("ptb", "python-reference") else VIDEO)[scale]
+        kind = CONTINUAL if batch_size == 1 else TEXT if data in TEXTS else VIDEO
+        setting = kind[scale]
         setting = replace(
-            setting, sequences=sequences or setting.sequences, batch_size=batch_size or setting.batch_size
+            setting,
+            sequences=sequences or setting.sequences,
+            valid=valid or setting.valid,
+            batch_size=batch_size or setting.batch_size,
         )
         study = Study(
             model, data, setting, minutes, trials, runs / "tune" / f"{model}-{data}-{scale}-{setting.batch_size}.db"

@@ -63,6 +63,8 @@ ONLINE: dict[str, dict[str, Any]] = {
 
 TUNED_ON = {"video": "mnist", "text": "ptb"}
 """Whose tuned values serve data that has none of its own."""
+TUNED_LIKE = {"lstm-sab": "lstm-bptt", "rnn-sab": "rnn-bptt"}
+"""Whose tuned values serve a learner that has none of its own: attention over the past leaves cell and loss alone."""
 ONLINE_NAME = "continual"
 """Under which values are kept that were tuned one sequence at a time; no others serve there."""
 
@@ -97,11 +99,12 @@ def default_options(model: str, kind: str, *, online: bool = False) -> dict[str,
 
 
 def find_tuned(model: str, kind: str, data: str, configs: Path | None) -> Path | None:
-    """The file of tuned values for this data, or for the data whose values serve its kind."""
+    """The file of tuned values for this learner and data, or for those whose values serve them."""
     if configs is None:
         return None
-    for name in (data,) if data == ONLINE_NAME else (data, TUNED_ON.get(kind, data)):
-        path = configs / f"{model}-{name}.json"
-        if path.is_file():
-            return path
+    for whose in (model, TUNED_LIKE.get(model, model)):
+        for name in (data,) if data == ONLINE_NAME else (data, TUNED_ON.get(kind, data)):
+            path = configs / f"{whose}-{name}.json"
+            if path.is_file():
+                return path
     return None

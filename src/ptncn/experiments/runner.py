@@ -172,7 +172,7 @@ def _one_batch(plan: Plan, now: Pass, course: _Course, x: Tensor, mask: Tensor |
 
 
 def _set_step_size(plan: Plan, course: _Course) -> None:
-    """Linear from 1 to `decay`; a learner without a step size to set has a schedule of its own, or needs none."""
+    """Linear from 1 to `decay`; a learner without a step size needs none."""
     if plan.decay != 1.0 and hasattr(course.learner, "lr"):
         total = sum(len(each) for each in plan.passes if each.learn)
         share = 1 - (1 - plan.decay) * course.learnt / max(total, 1)

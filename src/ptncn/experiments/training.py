@@ -8,8 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ptncn.experiments.models import options_for
 from ptncn.experiments.plan import Pass, Plan
 from ptncn.experiments.runner import Outcome, execute
@@ -47,18 +45,7 @@ class Training:
     @cached_property
     def learner_options(self) -> dict[str, Any]:
         options, _ = options_for(self.model, self.task.kind, self.data, self.setting, self.seed, self.configs)
-        options = {**options, "output": self.task.output, **self.options}
-        if self.model == "ptncn" and self.setting.decay != 1.0:
-            options["schedule"] = {"kind": "linear", "steps": self.updates(), "final": self.setting.decay}
-        return options
-
-    def updates(self) -> int:
-        """Steps that teach, about: those of a sequence of mean length, but its first."""
-        lengths = getattr(self.task.train, "lengths", None)
-        length = float(np.mean(lengths)) if lengths is not None else self.task.train.batch([0]).x.shape[0]
-        size = self.setting
-        batches = -(-min(size.sequences, len(self.task.train)) // size.batch_size)
-        return max(1, round(size.epochs * batches * (length - 1)))
+        return {**options, "output": self.task.output, **self.options}
 
     @property
     def tuned(self) -> str | None:

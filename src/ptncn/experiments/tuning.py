@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ptncn.experiments.models import default_options
 from ptncn.experiments.plan import Pass
 from ptncn.experiments.runner import execute, tidy
 from ptncn.experiments.setting import Setting
@@ -67,9 +68,23 @@ def suggest(trial: Any, model: str, kind: str) -> dict[str, Any]:
         raise ValueError(f"{model!r} has nothing to tune")
     return {
         "optimizer": trial.suggest_categorical("optimizer", ["rmsprop", "adam"]),
-        "lr": trial.suggest_float("lr", 1e-4, 1e-2, log=True),
+        "lr": trial.suggest_float("lr", 1e-5, 1e-1, log=True),
         "clip": trial.suggest_float("clip", 0.1, 100.0, log=True),
     }
+
+
+def first_points(model: str, kind: str, *, online: bool) -> list[dict[str, Any]]:
+    """What is tried before the search sets in: the defaults, then smaller and larger steps.
+
+    >>> [round(point["lr"], 4) for point in first_points("rnn-bptt", "video", online=False)]
+    [0.001, 0.0003, 0.003, 0.0001, 0.01]
+    """
+    usual = default_options(model, kind, online=online)
+    if "lr" not in usual:
+        return [usual] if usual else []
+    name = f"lr_{usual.get('optimizer', 'sgd')}" if model == "ptncn" else "lr"
+    point = {"optimizer": "sgd", "beta": 0.15, "error_rule": "fixed", "error_lr_factor": 1.0, **usual}
+    return [{**point, name: usual["lr"] * factor} for factor in (1, 0.3, 3, 0.1, 10)]
 
 
 def tune(study: Study, workshop: Workshop, tell: Callable[[str], None]) -> dict[str, Any]:
@@ -83,10 +98,10 @@ def tune(study: Study, workshop: Workshop, tell: Callable[[str], None]) -> dict[
     search = optuna.create_study(
         study_name=study.name,
         storage=f"sqlite:///{study.storage}",
-        sampler=optuna.samplers.TPESampler(seed=study.seed),
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=4),
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=1),
         load_if_exists=True,
     )
+    search.sampler = optuna.samplers.TPESampler(seed=study.seed + len(search.trials))  # not the same points again
     kind = Training(study.model, study.data, study.seed, study.setting).task.kind
 
     def objective(trial: Any) -> float:
@@ -111,8 +126,8 @@ def tune(study: Study, workshop: Workshop, tell: Callable[[str], None]) -> dict[
 
     stopped = False
     if not search.trials:
-        defaults = {"beta": 0.5, "error_rule": "fixed", "error_lr_factor": 1.0, "optimizer": "rmsprop", "lr": 1e-3}
-        search.enqueue_trial(defaults | {"lr_rmsprop": 3e-4, "clip": 1.0}, skip_if_exists=True)
+        for point in first_points(study.model, kind, online=study.setting.batch_size == 1):
+            search.enqueue_trial(point, skip_if_exists=True)
     try:
         search.optimize(objective, n_trials=study.trials, timeout=study.minutes * 60)
     except (Interrupted, KeyboardInterrupt):
@@ -149,6 +164,7 @@ def attempt(
 def summary(study: Study, search: Any, finished: list[Any]) -> dict[str, Any]:
     """The chosen options and how they were found."""
     best = search.best_trial
+    over = [trial for trial in search.trials if trial.state.is_finished()]
     ranked = sorted(finished, key=lambda trial: trial.value)[:5]
     return {
         "model": study.model,
@@ -157,9 +173,9 @@ def summary(study: Study, search: Any, finished: list[Any]) -> dict[str, Any]:
         "options": best.user_attrs["options"],
         "validation": best.value,
         "study": {
-            "trials": len(search.trials),
+            "trials": len(over),
             "finished": len(finished),
-            "given_up": len(search.trials) - len(finished),
+            "given_up": len(over) - len(finished),
             "best": [{"value": trial.value, "options": trial.user_attrs["options"]} for trial in ranked],
             "setting": study.setting.values(),
             "when": time.strftime("%Y-%m-%d"),

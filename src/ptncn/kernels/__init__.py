@@ -45,6 +45,17 @@ def load() -> ctypes.CDLL | None:
     return None
 
 
+@cache
+def gemm(dtype: torch.dtype) -> int | None:
+    """The address of the matrix product that PyTorch itself uses, or None where it does not give it away."""
+    name = {torch.float32: "sgemm_", torch.float64: "dgemm_"}[dtype]
+    for path in (Path(torch.__file__).parent / "lib").glob("*torch_cpu.*"):
+        found = getattr(ctypes.CDLL(str(path)), name, None)
+        if found is not None:
+            return ctypes.cast(found, pointer).value
+    return None
+
+
 def update(rule: Rule, weight: Tensor, first: Tensor | None, second: Tensor | None, pre: Tensor, post: Tensor) -> None:
     """Move `weight` (from, to) and its moments against preᵀ post, in one pass over them.
 

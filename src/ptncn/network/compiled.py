@@ -1,7 +1,8 @@
-"""A step on few rows by the compiled kernel: the same numbers as `equations`, without the interpreter.
+"""A step by the compiled kernel: the same numbers as `equations`, without the interpreter.
 
 With a few dozen units the time of a step in PyTorch is that of its hundred calls; with thousands of them and one row,
-that of products which do not read memory as fast as it can be read. The kernel is one call, and reads on all threads.
+that of products which do not read memory as fast as it can be read. The kernel is one call, reads on all threads, and
+leaves products of many rows to the matrix product that PyTorch has.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ptncn.outputs import Output
 from ptncn.updates import LocalLearning, Synapses
 
 SMALL = 1 << 18
-"""Weights of a network that stays in the processor's caches."""
+"""Weights of a network that stays in the processor's caches, so that norms are looked at after each step."""
 ROWS_OF_SMALL, ROWS_OF_LARGE = 8, 2
 """Rows up to which plain loops are as good as a matrix product, for such a network and for a larger one."""
 
@@ -37,7 +38,7 @@ class _Network(ctypes.Structure):
         *((name, real) for name in ("beta", "gamma", "lam", "temporal_sign", "row_weight", "radius", "share")),
         ("max_norm", real),
         ("threads", whole),
-        *((name, pointer) for name in ("scratch", "parts")),
+        *((name, pointer) for name in ("scratch", "parts", "grams", "gemm")),
     ]
 
 
@@ -56,6 +57,8 @@ class CompiledStep:
     def __init__(self, layers: list[Layer], learning: LocalLearning, output: Output, config: Config, rows: int) -> None:
         weight = layers[0].W.weight
         self._function = kernels.function("step", weight.dtype)
+        self.weights = {name: part for layer in layers for name, part in layer.synapses().items()}
+        self.small = sum(part.weight.numel() for part in self.weights.values()) <= SMALL
         self.sizes = [layers[0].W.weight.shape[1], *(layer.W.weight.shape[0] for layer in layers)]
         self.rows = rows
         self.learning = learning
@@ -65,11 +68,11 @@ class CompiledStep:
         threads = torch.get_num_threads()
         self._scratch = weight.new_empty(rows * (2 * total + widest))
         self._parts = weight.new_empty(threads * rows * widest)
+        self._grams = weight.new_empty((5 * len(layers) + 2) * rows**2 if config.rescale != "none" else 0)
         self._postponed = {
             name: part
-            for layer in layers
-            for name, part in layer.synapses().items()
-            if part.postpones(rows) and (config.error_rule != "fixed" or name[0] != "E")
+            for name, part in self.weights.items()
+            if _postpones(part, rows, config) and (config.error_rule != "fixed" or name[0] != "E")
         }
         self._entries: dict[str, Matrix] = {}
         self._kept: list[Any] = []  # what the structures point to
@@ -94,10 +97,12 @@ class CompiledStep:
             row_weight=1.0 / rows if config.reduction == "mean" else 1.0,
             radius=config.radius,
             share=1.0 / rows if config.reduction == "sum_then_mean" else 1.0,
-            max_norm=config.max_norm or 0.0,
+            max_norm=config.max_norm or 0.0 if self.small else 0.0,
             threads=threads,
             scratch=self._scratch.data_ptr(),
             parts=self._parts.data_ptr(),
+            grams=self._grams.data_ptr(),
+            gemm=kernels.gemm(weight.dtype),
         )
         self._arguments = ctypes.byref(self._network), ctypes.byref(self._step)
 
@@ -120,7 +125,7 @@ class CompiledStep:
             step.rule, step.rule_error, step.rule_bias = self.learning.rules()
         self._function(*self._arguments)
         if learn:
-            self.learning.note_update(self._postponed, self.rows)
+            self.learning.note_update(self.weights, self._postponed, self.rows, projected=self.small)
         prediction, logits, *told = [part.view(self.rows, -1) for part in flat]
         return prediction, logits, told[:depth], told[depth : 2 * depth], told[2 * depth :]
 
@@ -165,11 +170,14 @@ def compiled_step(
     """The kernel for this network and batch, or None where the rules, the size or the machine ask for PyTorch."""
     weights = [part.weight for layer in layers for part in layer.synapses().values()]
     codes = [_code(phi) for phi in (*(layer.phi for layer in layers), *(layer.phi_o for layer in layers[1:]))]
-    small = sum(weight.numel() for weight in weights) <= SMALL
-    if rows > (ROWS_OF_SMALL if small else ROWS_OF_LARGE) or config.xi or -1 in codes:
+    if config.xi or -1 in codes or weights[0].device.type != "cpu" or kernels.load() is None:
         return None
-    if not small and (config.optimizer != "sgd" or config.weight_decay):
-        return None
-    if weights[0].device.type != "cpu" or kernels.load() is None:
+    few = ROWS_OF_SMALL if sum(weight.numel() for weight in weights) <= SMALL else ROWS_OF_LARGE
+    if rows > few and kernels.gemm(weights[0].dtype) is None:
         return None
     return CompiledStep(layers, learning, output, config, rows)
+
+
+def _postpones(part: Synapses, rows: int, config: Config) -> bool:
+    """Only descent without moments is a sum of outer products."""
+    return config.optimizer == "sgd" and not config.weight_decay and part.postpones(rows)

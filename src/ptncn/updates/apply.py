@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from torch import nn
@@ -54,17 +54,21 @@ class LocalLearning(nn.Module):
         rule = self.optimizer.rule
         return rule(lr, lr * decay), rule(lr_error, lr_error * decay), rule(lr, 0.0)
 
-    def note_update(self, postponed: Mapping[str, Synapses], rows: int) -> None:
-        """Someone else, who keeps to the same rules, made this update, and put so many rows into some queues."""
-        for name, part in postponed.items():
-            ball = self.balls.get(name)
-            if ball is not None and part.weight._version != ball.version:
+    def note_update(
+        self, weights: Mapping[str, Synapses], queued: Iterable[str], rows: int, *, projected: bool
+    ) -> None:
+        """Someone else, who keeps to the same rules, made this update, and put so many rows into some queues.
+
+        `projected` says whether norms were kept within bounds as well.
+        """
+        for name, ball in self.balls.items():
+            if projected or weights[name].weight._version != ball.version:
                 ball.forget()
-            part.grow(rows)
-            if ball is not None:
-                self._project(ball, part, self.step_size(name))
-        for name in self.balls.keys() - postponed.keys():
-            self.balls[name].forget()
+        for name in queued:
+            weights[name].grow(rows)
+        if not projected:
+            for name, ball in self.balls.items():
+                self._project(ball, weights[name], self.step_size(name))
         self.optimizer.updates += 1
 
     def _descend(self, name: str, synapses: Synapses, factors: Factors, share: float) -> None:
