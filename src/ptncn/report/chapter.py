@@ -18,6 +18,14 @@ from ptncn.report.tables import command, origin, result_tables
 from ptncn.report.verdicts import ahead_of_ours, not_reached, other_order
 
 
+COMPARED = (
+    "**P-TNCN − it**: the mean difference between the errors of the P-TNCN and of that model on the same sequences of "
+    "the test, with its 95 % interval; below 0 the P-TNCN is better. It is beyond chance where the paired t test and "
+    "Wilcoxon’s signed ranks both say so at 0.05. Over several seeds each sequence has its mean error; how much "
+    "networks of other seeds differ is the standard deviation, ± sd."
+)
+
+
 @dataclass(frozen=True)
 class Chapter:
     """One experiment at one scale."""
@@ -50,7 +58,7 @@ def _chapter(
     sections = [
         Section("What was asked", [Text(subject.asked)]),
         Section("Command", _commands(experiment, scale, sources)),
-        Section("Metrics", [Points(subject.metrics)]),
+        Section("Metrics", [Points([*subject.metrics, *_tests(subject, sources)])]),
         Section("Choices", _choices(subject, sources)),
         Section("Results", [*_notes(sources), *result_tables(experiment, subject, sources), *figures]),
         Section("What did not reproduce", _verdict(experiment, subject, sources)),
@@ -70,6 +78,13 @@ def _commands(experiment: Experiment, scale: str, sources: Sequence[Source]) -> 
         took = f"Computing took {_time(seconds)}; {', '.join(versions)}."
         parts.append(Text(f"{origin(sources)} Every record holds its own command. {took}"))
     return parts
+
+
+def _tests(subject: Subject, sources: Sequence[Source]) -> list[str]:
+    compared = any(
+        subject.errors(metric, column) for source in sources for metric, row in source.cells.items() for column in row
+    )
+    return [COMPARED] if compared else []
 
 
 def _time(seconds: float) -> str:
@@ -118,8 +133,7 @@ def _verdict(experiment: Experiment, subject: Subject, sources: Sequence[Source]
     else:
         parts.append(Text("The paper gives no numbers here: its figures are to be held beside ours."))
     if orders:
-        tested = any(subject.errors(metric, "") for metric in metrics_of(sources)) or bool(ahead)
-        how = ", with paired tests over the sequences of a test" if tested else ""
+        how = ", with paired tests over the sequences of a test" if _tests(subject, sources) else ""
         parts += [Text(f"The order of models{how}:"), Points(orders)]
     if ahead:
         parts += [Text("Who predicts better than the P-TNCN:"), Points(ahead)]

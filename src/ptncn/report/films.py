@@ -54,7 +54,7 @@ def filmstrip(
         axes.set_xticks(middles, names, size=9)
         axes.set_yticks(np.arange(len(rows)) * (height + GAP) + height / 2, list(rows), size=9, color=INK)
         axes.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
-        return finish(figure, name, dpi=110)
+        return finish(figure, name, dpi=110, grey=True)
 
 
 def film(name: str, rows: Mapping[str, list[Frames]], *, enlarge: int = 2, milliseconds: int = 200) -> Picture:

@@ -64,7 +64,7 @@ def _add(found: Gathered, file: Path) -> None:
         found.unreadable.append(str(error).replace(str(file), shown))
         return
     if record.experiment not in NAMES:
-        found.unreadable.append(f"{shown}: a record of {record.experiment!r}, which is no experiment of this version")
+        found.unreadable.append(f"{shown}: a record of {record.experiment!r}, which is no table of the paper")
         return
     if record.status != "finished":
         reason = "; ".join(map(str, record.notes)) or "it did not come to its end"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ptncn.experiments import NAMES
@@ -26,7 +26,7 @@ MADE = "Made from records by"
 def write_report(chapters: Sequence[Chapter], out: Path, *, unreadable: Sequence[str], command: str) -> Path:
     """`index.html`, which stands alone; beside it every table as Markdown and every figure as PNG and SVG."""
     files = _markdown(chapters, unreadable, command, alone=True)
-    for picture in (figure.picture for figure in _all_figures(chapters)):
+    for picture in (figure.picture for figure in _all_figures(chapter.section for chapter in chapters)):
         for ending, content in (("png", picture.png), ("svg", picture.svg), ("gif", picture.gif)):
             if content is not None:
                 files[f"{FOLDER}/{picture.name}.{ending}"] = content
@@ -48,9 +48,10 @@ def _markdown(chapters: Sequence[Chapter], unreadable: Sequence[str], command: s
     """By name, every file; pages link to the documentation above them, unless they stand alone."""
     note = f"*{MADE} `{command}`; not to be edited by hand.*"
     files = {}
-    for chapter in chapters:
-        files[f"{chapter.name}.md"] = make_markdown(chapter.section, figures=FOLDER, note=note, alone=alone).encode()
-    for figure in _all_figures(chapters):
+    sections = {chapter.name: chapter.section if alone else _with_one_film(chapter.section) for chapter in chapters}
+    for name, section in sections.items():
+        files[f"{name}.md"] = make_markdown(section, figures=FOLDER, note=note, alone=alone).encode()
+    for figure in _all_figures(sections.values()):
         name = file_name(figure)
         content = {"png": figure.picture.png, "svg": figure.picture.svg, "gif": figure.picture.gif}[name[-3:]]
         assert content is not None
@@ -77,8 +78,18 @@ def _left_out(unreadable: Sequence[str]) -> list[Section]:
     return [Section("Files that were left out", [Points([plain(line) for line in unreadable])])] if unreadable else []
 
 
-def _all_figures(chapters: Sequence[Chapter]) -> list[Figure]:
-    return [part for chapter in chapters for part in chapter.section.all_parts() if isinstance(part, Figure)]
+def _all_figures(sections: Iterable[Section]) -> list[Figure]:
+    return [part for section in sections for part in section.all_parts() if isinstance(part, Figure)]
+
+
+def _with_one_film(section: Section) -> Section:
+    """Films are by far the largest files: a page of the documentation has one, and strips of all."""
+    films = [figure for figure in _all_figures([section]) if figure.picture.gif is not None][1:]
+
+    def keep(some: Section) -> Section:
+        return Section(some.title, [part for part in some.parts if part not in films], [*map(keep, some.sections)])
+
+    return keep(section)
 
 
 def _write(out: Path, files: Mapping[str, bytes]) -> None:
