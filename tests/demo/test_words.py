@@ -44,12 +44,31 @@ def test_the_headline_says_who_was_better(record, ours, theirs, said):
 
 
 def test_every_comparison_that_the_lstm_won_is_told(record, swapped):
-    assert "was better in none of the 24 comparisons" in words.where_the_lstm_won(all_won(record, PTNCN))
+    text = words.where_the_lstm_won(all_won(record, PTNCN))
+    assert "the LSTM was better in none of 12 comparisons. " in text
+    assert "it was better in none of 12 looks, the P-TNCN in 12." in text
     text = words.where_the_lstm_won(all_won(record, LSTM))
-    assert "was better in 24 of the 24" in text
-    assert "unseen shapes after digits again" in text
+    assert "the LSTM was better in 12 of 12 comparisons: all of digits, the first frames of digits, " in text
+    assert "it was better in 12 of 12 looks, the P-TNCN in none." in text
     one, other = (words.where_the_lstm_won(each) for each in (record, swapped))
     assert one != other
+
+
+def test_a_lead_that_ends_when_weights_are_frozen_is_told(record):
+    living, frozen = all_won(record, PTNCN), all_won(record, LSTM)
+    assert words.pace(living) is None
+    assert words.pace(frozen) is None
+    assert "not when it is frozen" in words.pace(living | {"looks": frozen["looks"]})
+
+
+def test_how_much_correction_helps_frozen_weights_is_told(record):
+    tree = copy.deepcopy(record)
+    tree["looks"][PTNCN][1][1], tree["looks"]["uncorrected"][1][1] = 10.0, 12.0
+    assert "helps by 20%" in words.frozen(tree)
+    tree["looks"]["uncorrected"][1][1] = 10.0
+    assert "hardly matters" in words.frozen(tree)
+    tree["looks"]["uncorrected"][1][1] = 8.0
+    assert "harms by 20%" in words.frozen(tree)
 
 
 def all_won(record, who):

@@ -25,6 +25,12 @@ from ptncn.files import write_atomically
 
 FULL = Size(scenes=375, looks=50, units=(200, 100))
 QUICK = Size(scenes=6, looks=2, units=(20, 10))
+LINES = (
+    "Digits come. Neither of the two has ever seen anything.",
+    "Letters come, for the first time, and weights go on learning.",
+    "Shapes come, for the first time.",
+    "Digits are back. What is left of what was known about them?",
+)
 
 
 def demo(
@@ -100,6 +106,7 @@ class Bars:
         """Take in one more scene."""
         task = self.tasks[moment.part]
         if moment.scene == 1:
+            self.progress.console.print(LINES[moment.part])
             self.progress.start_task(task)
             self.late = dict(moment.errors)
         self.late = {name: 0.9 * self.late[name] + 0.1 * error for name, error in moment.errors.items()}

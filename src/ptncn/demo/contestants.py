@@ -24,10 +24,10 @@ PTNCN_OPTIONS: dict[str, Any] = {
     "biases": False,
 }
 LSTM_OPTIONS: dict[str, Any] = {
-    "optimizer": "adam",
-    "lr": 5e-3,
+    "optimizer": "rmsprop",
+    "lr": 3e-3,
     "window": 4,
-    "stride": 4,  # an update every so many frames
+    "stride": 4,  # an update every so many frames: more often takes much longer, and gains little
 }
 
 

@@ -24,7 +24,7 @@ COLOURS = {"truth": DIM, PTNCN: SKY, LSTM: ORANGE}
 LABELS = {"truth": "what came", PTNCN: f"the {NAMES[PTNCN]} expected", LSTM: f"the {NAMES[LSTM]} expected"}
 SIDE, GAP, TOP, BOTTOM = 160, 10, 64, 40
 MILLISECONDS = 140
-LONG, BEFORE = 14, 7
+LONG, BEFORE = 13, 6
 """Frames of a scene at either end of the life, and of the one before a change."""
 
 
@@ -111,8 +111,8 @@ def _timeline(pen: ImageDraw.ImageDraw, place: float, life: Sequence[str], width
 
 
 def _palette() -> Image.Image:
-    """16 greys, which make a small file and hardly differ from 256, and the colours in two strengths."""
-    colours = [(17 * level,) * 3 for level in range(16)]
+    """12 greys, which make a small file, and the colours in two strengths."""
+    colours = [(round(level * 255 / 11),) * 3 for level in range(12)]
     for colour in (SKY, ORANGE):
         full = ImageColor.getrgb(colour)[:3]
         colours += [full, tuple((part + 17) // 2 for part in full)]  # type: ignore[list-item]

@@ -50,7 +50,6 @@ def _seeing(record: Record, drawn: Drawn) -> list[Part]:
         "below each for its error",
         "The life in a few seconds: birth, the frames before and after each change, and the end. The bar on top is the "
         "life. Those below show how wrong each expectation is: short is good.",
-        wide=True,
     )
     key = [
         "**Left:** what really came: two objects that bounce off the edges.",
@@ -100,7 +99,6 @@ def _kept(record: Record, drawn: Drawn) -> list[Part]:
         f"After each part, learning is switched off and both look at {record['looked_at']} unseen scenes of each "
         "world. Squared error a frame: smaller and lighter is better. Read a column downwards to see a world being "
         "learnt, kept or forgotten.",
-        wide=True,
     )
     return [matrices, Points([words.frozen(record), words.forgetting(record)])]
 
@@ -111,6 +109,7 @@ def _meaning(record: Record) -> list[str]:
         "A network can learn a stream as it comes, one frame at a time, with nothing stored and nothing unrolled: each "
         "layer corrects itself by what it got wrong, and its weights learn from that alone.",
         words.where_the_lstm_won(record),
+        *filter(None, [words.pace(record)]),
         "This is one life of two small learners in easy worlds. Another seed gives other numbers; the paper's tables, "
         "with several seeds and larger networks, are what `ptncn reproduce` is for.",
     ]

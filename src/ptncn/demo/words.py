@@ -84,11 +84,11 @@ def changing(record: Record) -> str:
     told = []
     for name, part in list(zip(part_names(record), record["parts"], strict=True))[1:]:
         first = part["first"]
-        shares = (share(first[each], first["copy"]) for each in (PTNCN, LSTM))
-        told.append(f"{name} {' against '.join(shares)}")
+        shares = (f"{NAMES[each]} {share(first[each], first['copy'])}" for each in (PTNCN, LSTM))
+        told.append(f"{name}: {', '.join(shares)}")
     return (
-        f"**When the world changes.** In the first {record['first']:,} frames of the next world the {NAMES[PTNCN]}'s "
-        f"error against the {NAMES[LSTM]}'s, as a share of that of repeating the last frame, is: {'; '.join(told)}."
+        f"**When the world changes**, the first {record['first']:,} frames cost, as a share of repeating the last "
+        f"frame: {'; '.join(told)}."
     )
 
 
@@ -110,12 +110,17 @@ def frozen(record: Record) -> str:
     worlds, looks = record["worlds"], record["looks"]
     place = worlds.index(record["life"][1])
     ours, theirs, without = (looks[name][1][place] for name in (PTNCN, LSTM, UNCORRECTED))
-    copy = looks["copy"][0][place]
+    gain = without / ours - 1
+    helps = (
+        "which hardly matters here"
+        if abs(gain) <= TIE
+        else f"which {'helps' if gain > 0 else 'harms'} by {abs(gain):.0%}"
+    )
     return (
-        f"**Frozen weights still adapt.** After {record['life'][0]} alone, with learning switched off, unseen "
+        f"**Never seen, never learnt.** After {record['life'][0]} alone, with learning switched off, unseen "
         f"{worlds[place]} cost the {NAMES[PTNCN]} {ours:.1f} a frame, the {NAMES[LSTM]} {theirs:.1f}, and repeating "
-        f"the last frame {copy:.1f}. The {NAMES[PTNCN]} corrects its state at every frame by what it got wrong: "
-        f"without that, the same weights make {without:.1f}."
+        f"the last frame {looks['copy'][0][place]:.1f}. The {NAMES[PTNCN]} still corrects its state at every frame by "
+        f"what it got wrong, {helps}: without that, the same weights make {without:.1f}."
     )
 
 
@@ -145,20 +150,40 @@ def cost(record: Record) -> str:
 
 def where_the_lstm_won(record: Record) -> str:
     """Every comparison of the page that it won, or that there is none."""
-    found, number = [], 0
+    found = []
     for name, part in zip(part_names(record), record["parts"], strict=True):
-        for when, words in (("all", "all of"), ("first", "the first frames of"), ("last", "the last frames of")):
-            number += 1
-            if winner(part[when]) == LSTM:
-                found.append(f"{words} {name}")
-    for row, learnt in enumerate(part_names(record), start=1):
-        for place, world in enumerate(record["worlds"]):
-            number += 1
-            if winner({name: record["looks"][name][row][place] for name in (PTNCN, LSTM)}) == LSTM:
-                found.append(f"unseen {world} after {learnt}")
-    if not found:
-        return f"The {NAMES[LSTM]} was better in none of the {number} comparisons on this page."
-    return f"The {NAMES[LSTM]} was better in {len(found)} of the {number} comparisons on this page: {', '.join(found)}."
+        for span, told in (("all", "all of"), ("first", "the first frames of"), ("last", "the last frames of")):
+            if winner(part[span]) == LSTM:
+                found.append(f"{told} {name}")
+    spans = 3 * len(record["parts"])
+    looks = [winner(pair) for pair in look_pairs(record)]
+    return (
+        f"While learning, the {NAMES[LSTM]} was better in {len(found) or 'none'} of {spans} comparisons"
+        f"{': ' * bool(found)}{', '.join(found)}. With frozen weights it was better in "
+        f"{looks.count(LSTM) or 'none'} of {len(looks)} looks, the {NAMES[PTNCN]} in {looks.count(PTNCN) or 'none'}."
+    )
+
+
+def look_pairs(record: Record) -> list[dict[str, float]]:
+    """The errors of both in every look after the first part or later."""
+    rows = range(1, len(record["life"]) + 1)
+    return [
+        {name: record["looks"][name][row][place] for name in (PTNCN, LSTM)}
+        for row in rows
+        for place in range(len(record["worlds"]))
+    ]
+
+
+def pace(record: Record) -> str | None:
+    """Why a learner may lead while it learns, and not when it is frozen; None where that did not happen."""
+    living = [winner(part["all"]) for part in record["parts"]]
+    looks = [winner(pair) for pair in look_pairs(record)]
+    if living.count(PTNCN) > living.count(LSTM) and looks.count(PTNCN) < looks.count(LSTM):
+        return (
+            f"The {NAMES[PTNCN]} leads while it learns, and not when it is frozen: updates at every frame are part of "
+            "how it predicts, and a frozen look does without them."
+        )
+    return None
 
 
 def plain_headline(record: Record) -> str:
