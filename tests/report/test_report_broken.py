@@ -133,3 +133,12 @@ def test_a_second_report_removes_what_only_the_first_had_and_nothing_else(tmp_pa
     assert report(tmp_path / "two", "--out", out).exit_code == 0
     assert {path.name for path in out.glob("*.md")} == {"README.md", "prediction.md", "mine.md"}
     assert (out / "figures/mine.png").exists()
+
+
+def test_a_run_that_was_done_twice_counts_once_and_the_later_one_counts(tmp_path):
+    plain(tmp_path / "new", se=70.0, finished="2026-02-01")
+    plain(tmp_path / "old", se=90.0, finished="2026-01-01")
+    found = gather([tmp_path, tmp_path / "new"])
+    assert [source.record.metrics["test"]["se"] for source in found.sources] == [70.0]
+    (line,) = found.unreadable
+    assert "old/prediction/ptncn-mnist-0.json: the same run as" in line

@@ -17,7 +17,6 @@ from ptncn.report.subjects import SUBJECTS, Subject
 from ptncn.report.tables import command, origin, result_tables
 from ptncn.report.verdicts import ahead_of_ours, not_reached, other_order
 
-
 COMPARED = (
     "**P-TNCN − it**: the mean difference between the errors of the P-TNCN and of that model on the same sequences of "
     "the test, with its 95 % interval; below 0 the P-TNCN is better. It is beyond chance where the paired t test and "

@@ -139,10 +139,11 @@ def _strip(name: str, test: str, what: str, shown: Mapping[str, Record]) -> Figu
 def _moving(name: str, test: str, what: str, shown: Mapping[str, Record]) -> Figure:
     frames = _frames(test, shown)
     count = min(2, *(each.shape[1] for each in frames.values()))
-    columns = {who: [each[:, number] for number in range(count)] for who, each in frames.items()}
+    columns = {who: [each[1:, number] for number in range(count)] for who, each in frames.items()}
     side = next(iter(frames.values())).shape[-1]
+    scale = next(iter(shown.values())).scale
     picture = film(f"{name}-film", columns, enlarge=max(1, 128 // side))
-    caption = f"{what}, moving: {', '.join(columns)}, side by side, for {count} sequences."
+    caption = f"{what}, moving, from the second frame on: {', '.join(columns)}, for {count} sequences. Scale {scale}."
     return Figure(picture, f"Film of {count} sequences, in columns: {', '.join(columns)}.", caption)
 
 

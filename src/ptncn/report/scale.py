@@ -66,7 +66,7 @@ def scale_tables(subject: Subject, records: Sequence[Record]) -> list[Table]:
     for record in records:
         here, paper = setting_of(record), subject.paper_scale(record)
         names = [name for name in here if name not in HIDDEN and name in paper]
-        rows = tuple((WORDS.get(name, name.replace("_", " ")), _show(here[name]), _show(paper[name])) for name in names)
+        rows = tuple((_words(name, paper[name]), _show(here[name]), _show(paper[name])) for name in names)
         groups.setdefault(rows, []).append(record)
     tables = []
     for rows, group in groups.items():
@@ -115,6 +115,12 @@ def choices_table(subject: Subject, records: Sequence[Record]) -> Table:
         rows.append((str(number), what, FIXED.get(number) or ", ".join(values) or "not in these records"))
     caption = "Choices where the paper is silent or ambiguous; numbers and reasons: [docs/choices.md](../choices.md)."
     return Table(caption, ("#", "what is open", "here"), rows)
+
+
+def _words(name: str, value: Any) -> str:
+    """A grid of sizes goes by its own name."""
+    own = name.replace("_", " ")
+    return own if isinstance(value, list | tuple) else WORDS.get(name, own)
 
 
 def _values(learners: Sequence[Mapping[str, Any]], name: str) -> str:

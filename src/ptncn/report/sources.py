@@ -43,8 +43,8 @@ class Gathered:
 
 
 def gather(places: Sequence[Path]) -> Gathered:
-    """Read every record in files and folders. Only a place without any JSON file is an error."""
-    found = Gathered()
+    """Read every record in files and folders, each once. Only a place without any JSON file is an error."""
+    found, seen = Gathered(), set()
     for place in places:
         if not place.exists():
             raise ValueError(f"{place}: no such file or folder; records are written by `ptncn reproduce`")
@@ -52,8 +52,25 @@ def gather(places: Sequence[Path]) -> Gathered:
         if not files:
             raise ValueError(f"{place}: no records in it; `ptncn reproduce discrete --out {place}` writes some")
         for file in files:
-            _add(found, file)
+            if file.resolve() not in seen:
+                seen.add(file.resolve())
+                _add(found, file)
+    _drop_repeated(found)
     return found
+
+
+def _drop_repeated(found: Gathered) -> None:
+    """Of a run that was done twice the later one counts: it would pass for two trials."""
+    newest: dict[tuple[str, str, str, str, int], Source] = {}
+    for source in sorted(found.sources, key=lambda each: each.record.finished or ""):
+        record = source.record
+        key = (record.experiment, record.scale, record.model, record.data, record.seed)
+        if key in newest:
+            older = relative(newest[key].file)
+            found.unreadable.append(f"{older}: the same run as {relative(source.file)}, which is newer")
+        newest[key] = source
+    kept = {source.file for source in newest.values()}
+    found.sources = [source for source in found.sources if source.file in kept]
 
 
 def _add(found: Gathered, file: Path) -> None:

@@ -4,10 +4,12 @@ CSS = """
 :root {
   color-scheme: light dark;
   --ground: #ffffff; --card: #f6f7f9; --ink: #1f2328; --soft: #57606a; --line: #d5d9de; --link: #0059a3;
+  --shade: #1f232833;
 }
 @media screen and (prefers-color-scheme: dark) {
   :root {
     --ground: #14171c; --card: #1c2027; --ink: #e4e8ed; --soft: #a2abb6; --line: #363c45; --link: #7cc0ff;
+    --shade: #000000aa;
   }
 }
 * { box-sizing: border-box; }
@@ -59,7 +61,12 @@ figcaption { font-size: .92rem; color: var(--soft); max-width: 44rem; margin: .5
 .film label { display: inline-block; margin-top: .4rem; font-size: .9rem; cursor: pointer; }
 .film .still, .film:has(:checked) .moving { display: none; }
 .film:has(:checked) .still { display: block; }
-.scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 10px; }
+.scroll {
+  overflow-x: auto; border: 1px solid var(--line); border-radius: 10px;
+  background:
+    linear-gradient(to left, var(--ground) 40%, transparent) right / 3rem 100% no-repeat local,
+    linear-gradient(to left, var(--shade), transparent) right / .9rem 100% no-repeat scroll;
+}
 table { border-collapse: separate; border-spacing: 0; font-size: .875rem; width: 100%; line-height: 1.4; }
 th, td { padding: .42rem .65rem; text-align: left; white-space: nowrap; border-bottom: 1px solid var(--line); }
 tbody tr:last-child > * { border-bottom: 0; }
@@ -97,7 +104,7 @@ footer { margin-top: 4rem; color: var(--soft); font-size: .9rem; }
   figure:not(.table), tr, pre { break-inside: avoid; }
   thead { display: table-header-group; }
   .pictures { grid-template-columns: 1fr 1fr; }
-  .scroll, .wide .card, pre { overflow: visible; }
+  .scroll, .wide .card, pre { overflow: visible; background: none; }
   .wide .card img { min-width: 0; }
   table { font-size: 7.5pt; }
   th, td { padding: .15rem .3rem; white-space: normal; }

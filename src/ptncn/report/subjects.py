@@ -151,7 +151,7 @@ SUBJECTS: dict[str, Subject] = {
     "complexity": Subject(
         title="Appendix: what a step costs",
         asked="How do time and memory of learning grow with units, layers and the length of a sequence? The paper "
-        "gives bounds; here they are measured on this machine for every learner.",
+        "gives bounds; here they are measured, for every learner.",
         metrics=(
             "**Exponents** of the power law through the larger half of the sizes. The paper's O(n²) is an exponent of "
             "2; one that is lower, or higher by no more than 0.2, lies within the bound: small sizes have costs that "

@@ -14,14 +14,14 @@ from ptncn.report.sources import Source, relative
 from ptncn.report.subjects import Subject
 from ptncn.report.verdicts import HEROES, by_column, mark, place
 
-MANY = 6
-"""Models, from which on columns are kept apart."""
+FEW, MANY = 2, 6
+"""So few columns, or so many models, have a table for each column."""
 
 
 def result_tables(experiment: Experiment, subject: Subject, sources: Sequence[Source]) -> list[Table]:
     """One for each metric that the paper has, or whose errors can be compared; then one with all that remains.
 
-    Where many models are compared, each column of the paper has a table of its own.
+    Where there are few columns or many models, each column of the paper has a table of its own.
     """
     tables, remaining, bounds = [], [], []
     for metric in metrics_of(sources):
@@ -33,7 +33,7 @@ def result_tables(experiment: Experiment, subject: Subject, sources: Sequence[So
             remaining.append((metric, cells))
             continue
         columns = by_column(cells)
-        apart = max(map(len, columns.values())) >= MANY
+        apart = len(columns) <= FEW or max(map(len, columns.values())) >= MANY
         tables += [_results(experiment, subject, metric, group) for group in (columns.values() if apart else [cells])]
     if bounds:
         tables.append(_bounds(experiment, subject, bounds))
