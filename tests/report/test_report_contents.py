@@ -140,3 +140,17 @@ def test_two_scales_have_a_page_each(tmp_path):
 def test_places_are_told_beside_the_papers(three):
     (row,) = [row for row in three.standings if row[0] == "test SE"]
     assert row[-2:] == ["1 of 2", "1 of 2"]
+
+
+def test_who_took_part_is_told_with_units_and_step_size(tmp_path):
+    options = {"hidden_sizes": [500, 500], "optimizer": "rmsprop", "lr": 0.001, "sparsity_sign": "derived"}
+    plain(tmp_path, learner=options)
+    table = section(chapter(tmp_path), "Choices").parts[-1]
+    assert table.rows == [("P-TNCN", "MNIST", "2 × 500", "rmsprop", "0.001", "–")]
+
+
+def test_many_models_are_drawn_beside_the_paper(tmp_path):
+    for model in ("ptncn", "lstm-bptt", "lstm-sab", "gru-bptt", "rnn-bptt", "rnn-sab"):
+        plain(tmp_path, model=model)
+    figures = [part for part in section(chapter(tmp_path), "Results").parts if isinstance(part, Figure)]
+    assert [each.picture.name for each in figures] == ["prediction-test-ce-mnist", "prediction-test-se-mnist"]

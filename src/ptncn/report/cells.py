@@ -31,6 +31,11 @@ class Cell:
         return None if self.summary is None else self.summary.mean
 
     @property
+    def sd(self) -> float | None:
+        """Over trials; None for a single one."""
+        return self.summary.sd if self.summary is not None and self.summary.trials > 1 else None
+
+    @property
     def ratio(self) -> float | None:
         return None if self.ours is None or not self.paper else self.ours / self.paper
 

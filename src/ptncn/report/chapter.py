@@ -7,15 +7,18 @@ from dataclasses import dataclass
 
 from ptncn.experiments import find_experiment
 from ptncn.experiments.base import Experiment
+from ptncn.report.beside import beside_the_paper
 from ptncn.report.cells import cells_of, metrics_of, other_data
 from ptncn.report.illustrations import illustrate
 from ptncn.report.overview import standings
 from ptncn.report.parts import Commands, Figure, Part, Points, Section, Text
+from ptncn.report.roster import roster_table
 from ptncn.report.scale import choices_table, scale_in_words, scale_tables
 from ptncn.report.sources import BROKEN, Gathered, Source
 from ptncn.report.subjects import SUBJECTS, Subject
-from ptncn.report.tables import command, origin, result_tables
-from ptncn.report.verdicts import ahead_of_ours, not_reached, other_order
+from ptncn.report.tables import MANY, command, origin, result_tables
+from ptncn.report.verdicts import ahead_of_ours, by_column, not_reached, other_order, place
+from ptncn.report.words import slug
 
 COMPARED = (
     "**P-TNCN − it**: the mean difference between the errors of the P-TNCN and of that model on the same sequences of "
@@ -53,13 +56,14 @@ def make_chapters(found: Gathered) -> Iterator[Chapter]:
 def _chapter(
     stem: str, scale: str, experiment: Experiment, subject: Subject, sources: Sequence[Source], missing: Sequence[str]
 ) -> Chapter:
+    beside = list(_beside(stem, experiment, subject, sources))
     figures, failed = _figures(stem, experiment, sources)
     sections = [
         Section("What was asked", [Text(subject.asked)]),
         Section("Command", _commands(experiment, scale, sources)),
         Section("Metrics", [Points([*subject.metrics, *_tests(subject, sources)])]),
         Section("Choices", _choices(subject, sources)),
-        Section("Results", [*_notes(sources), *result_tables(experiment, subject, sources), *figures]),
+        Section("Results", [*_notes(sources), *result_tables(experiment, subject, sources), *beside, *figures]),
         Section("What did not reproduce", _verdict(experiment, subject, sources)),
     ]
     if missing or failed:
@@ -95,7 +99,8 @@ def _choices(subject: Subject, sources: Sequence[Source]) -> list[Part]:
     parts: list[Part] = [choices_table(subject, records)]
     if subject.silent:
         parts += [Text("And where it says nothing:"), Points(subject.silent, numbered=True)]
-    return [*parts, *scale_tables(subject, records)]
+    roster = roster_table(records)
+    return [*parts, *scale_tables(subject, records), *([roster] if roster else [])]
 
 
 def _notes(sources: Sequence[Source]) -> list[Part]:
@@ -140,6 +145,22 @@ def _verdict(experiment: Experiment, subject: Subject, sources: Sequence[Source]
         sizes = dict.fromkeys(scale_in_words(subject, source.record) for source in sources)
         parts.append(Text(f"What these runs are, beside the paper’s: {'; '.join(sizes)}."))
     return parts
+
+
+def _beside(stem: str, experiment: Experiment, subject: Subject, sources: Sequence[Source]) -> Iterator[Figure]:
+    """A picture of each column in which many models have a number of the paper and one of ours."""
+    for metric in metrics_of(sources):
+        for column, group in by_column(cells_of(experiment, sources, metric)).items():
+            rows = [(cell.model, cell.paper, cell.ours, cell.sd) for cell in group if cell.ours is not None]
+            if sum(cell.ratio is not None for cell in group) < MANY or subject.bounds:
+                continue
+            title = place(subject, metric, column)
+            picture = beside_the_paper(f"{stem}-{slug(title)}", rows, title=title, measure=subject.names[metric])
+            other = ", on other data than the paper’s" if any(cell.stands_in for cell in group) else ""
+            scale = sources[0].record.scale
+            caption = f"{title}: a ring is the paper’s number, a diamond is ours{other}. Scale {scale}."
+            alt = f"Our numbers beside the paper’s for {len(rows)} models; the table above has them."
+            yield Figure(picture, alt, caption)
 
 
 def _figures(stem: str, experiment: Experiment, sources: Sequence[Source]) -> tuple[list[Figure], list[str]]:

@@ -54,7 +54,7 @@ def _results(experiment: Experiment, subject: Subject, metric: str, cells: Seque
     for cell in cells:
         row = [_named(cell.model), *([label(cell.column)] if several else [])]
         row += ["–" if cell.paper is None else f"{cell.paper:g}"] if known else []
-        row += [number(cell.ours), *([number(cell.summary.sd if cell.summary else None, cell.ours)] if trials else [])]
+        row += [number(cell.ours), *([number(cell.sd, cell.ours)] if trials else [])]
         row += ["–" if cell.ratio is None else f"{cell.ratio:.2f}×", mark(cell, subject)] if known else []
         row += differences.get((cell.model, cell.column), ["–", "–", "–", ""]) if differences else []
         rows.append([*row, str(cell.summary.trials if cell.summary else 0)])
