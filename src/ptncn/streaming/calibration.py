@@ -10,8 +10,10 @@ from typing import Any
 
 import torch
 
-GROSS = 4.0
-"""Surprise so many times that of the threshold cannot be usual: the error was twice as large."""
+GROSS = 3.0
+"""Surprise of more than so many times the threshold is hardly usual, even where tails are heavy."""
+MOST_GROSS = 0.02
+"""The share of gross surprises up to which they are anomalies; where there are more of them, that is how things are."""
 
 
 class Calibrator:
@@ -22,8 +24,9 @@ class Calibrator:
     is false with a probability of at most `rate`, whatever their distribution, and none can come before
     1/`rate` surprises were seen.
 
-    Gross anomalies are left out of the window, lest they hide the next; but no more of them than the share `rate` of
-    it, so that the false-alarm rate is at most doubled even where the gross is usual.
+    Gross anomalies are left out of the window, lest they hide the next and make alarms rarer than `rate`; but no more
+    of them than two in a hundred, or the share `rate` if that is more. So even where the gross is usual there are no
+    more than so many alarms too much.
 
     [^1]: Laxhammar, Falkman: Online learning and sequential anomaly detection in trajectories. IEEE TPAMI 36, 2014.
 
@@ -68,7 +71,7 @@ class Calibrator:
     def _is_gross(self, surprise: float) -> bool:
         ranked = self._ranked
         threshold = ranked[math.ceil((1 - self.rate) * len(ranked)) - 1]
-        return surprise > GROSS * threshold and len(self._left_out) < self.rate * len(ranked)
+        return surprise > GROSS * threshold and len(self._left_out) < max(self.rate, MOST_GROSS) * len(ranked)
 
     def tree(self) -> dict[str, Any]:
         return {

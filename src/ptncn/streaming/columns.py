@@ -123,6 +123,9 @@ class Columns:
     def decode(self, entries: Sequence[float]) -> dict[str, Value]:
         """(width,) back to one value a column: the likeliest category, None for NaN."""
         if not self.categories:
+            total = sum(entries)
+            if total == total:  # nothing is missing
+                return dict(zip(self.names, entries, strict=True))
             return {name: None if x != x else x for name, x in zip(self.names, entries, strict=True)}
         values: dict[str, Value] = {}
         at = 0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from ptncn.streaming.columns import Value
@@ -29,13 +30,15 @@ class CsvLines:
         return join(fields)
 
     def line(self, out: Observation) -> str:
-        observed = out.observed.values()
         parts: list[Any] = [str(out.index), str(out.line), csv_text(out.timestamp)]
-        parts += [repr(value) if type(value) is float else csv_text(value) for value in observed]
-        parts += [""] * len(observed) if out.prediction is None else map(csv_text, out.prediction.values())
+        parts += [repr(value) if type(value) is float else csv_text(value) for value in out.observed.values()]
+        told: list[Value] = [None] * len(out.observed) if out.prediction is None else [*out.prediction.values()]
         for ahead in out.forecast:
-            parts += map(csv_text, ahead.values())
-        parts += (csv_text(out.surprise), csv_text(out.score), "1" if out.alarm else "0", "1" if out.drift else "0")
+            told += ahead.values()
+        told += out.surprise, out.score
+        parts.append(csv_fields(told))
+        parts.append("1" if out.alarm else "0")
+        parts.append("1" if out.drift else "0")
         parts += map(csv_text, out.errors)
         return ",".join(parts) + "\n"
 
@@ -78,6 +81,19 @@ def csv_text(value: Value) -> str:
     if any(mark in text for mark in ',"\n\r'):
         return '"' + text.replace('"', '""') + '"'
     return text
+
+
+def csv_fields(values: Sequence[Value]) -> str:
+    """The same for several fields, with commas between."""
+    try:
+        return _digits(len(values)) % tuple(values)
+    except TypeError:  # there is None or text among them
+        return ",".join(map(csv_text, values))
+
+
+@functools.cache
+def _digits(count: int) -> str:
+    return ",".join(["%.9g"] * count)
 
 
 def join(fields: Iterable[Value]) -> str:

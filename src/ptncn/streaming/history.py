@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,26 +15,22 @@ LENGTH = 256
 
 
 class History:
-    """A ring of the last 256 observations and predictions, in the units of the source."""
+    """The last 256 observations and predictions, in the units of the source."""
 
     def __init__(self, width: int) -> None:
-        self._values = np.full((LENGTH, 2, width), np.nan)
-        self._count = 0
+        self._nothing = np.full(width, np.nan)
+        self._pairs: deque[tuple[Vector, Vector]] = deque(maxlen=LENGTH)
 
     def add(self, observed: Vector, predicted: Vector | None) -> None:
-        place = self._values[self._count % LENGTH]
-        place[0] = observed
-        place[1] = np.nan if predicted is None else predicted
-        self._count += 1
+        self._pairs.append((observed, self._nothing if predicted is None else predicted))
 
     def ordered(self) -> Vector:
         """(n, 2, width): observed and predicted, the oldest first, n at most 256."""
-        if self._count < LENGTH:
-            return self._values[: self._count]
-        return np.roll(self._values, -(self._count % LENGTH), axis=0)
+        return np.array(self._pairs).reshape(-1, 2, len(self._nothing))
 
-    def tree(self) -> dict[str, Any]:
-        return {"values": torch.from_numpy(self._values.copy()), "count": self._count}
+    def tree(self) -> Mapping[str, Any]:
+        return {"pairs": torch.from_numpy(self.ordered())}
 
     def load_tree(self, tree: Mapping[str, Any]) -> None:
-        self._values, self._count = tree["values"].numpy(), tree["count"]
+        self._pairs.clear()
+        self._pairs.extend((observed, predicted) for observed, predicted in tree["pairs"].numpy())

@@ -25,7 +25,7 @@ class Observation:
     surprise: float | None
     """½ Σ e²/v over the columns; None where nothing was observed or expected."""
     score: float | None
-    """From 0 to 1: the share of late surprises that were smaller."""
+    """From 0 to 1: the share of late surprises that were smaller; None among the first 32, too."""
     alarm: bool
     """Whether the score is among the `alarm_rate` highest."""
     drift: bool

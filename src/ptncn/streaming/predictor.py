@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -10,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from ptncn.learner import Learner, Step
 from ptncn.streaming.columns import Vector
-from ptncn.streaming.scaling import FAR, RobustScaler
+from ptncn.streaming.scaling import FAR, RobustScaler, are_ordinary
 
 TARGETS = ("level", "change", "both")
 
@@ -57,6 +57,7 @@ class Predictor:
         self._known = False
         self._last = np.full(width, np.nan)
         self._nothing = np.full(learner.input_size, np.nan)
+        self._dtype = learner.predict(self.state).numpy().dtype
 
     @staticmethod
     def input_size(target: str, unscaled: NDArray[np.bool_]) -> int:
@@ -65,19 +66,18 @@ class Predictor:
 
     def observe(self, values: Vector, *, learn: bool) -> Guess:
         """Predict (width,) values, NaN where nothing was observed; then see them and, unless told otherwise, learn."""
-        last, width = self._last, self._width
-        base = self._base(last)
+        last, width, scaler = self._last, self._width, self.scaler
+        base = last if self._all_change else self._base(last)
         given = self._given(values, base)
-        self.scaler.meet(given)
-        scaled = self.scaler.transform(given)
-        shown = np.minimum(np.maximum(scaled, -FAR), FAR)
-        complete = not math.isnan(shown.sum())
-        step = self._step(shown, learn) if complete else self._step_with_gaps(shown, learn)
+        scaler.meet(given)
+        scaled = scaler.transform(given)
+        ordinary = are_ordinary(scaled)
+        step = self._step(scaled, learn) if ordinary else self._step_with_gaps(np.clip(scaled, -FAR, FAR), learn)
         expected = self._nothing if step is None else step.prediction.numpy()[0]
-        prediction = self.scaler.inverse(expected)[:width] + base
-        copied = (last - values) / self.scaler.scale[:width]
-        self.scaler.update_by(given, scaled, shown)
-        self._last = values if complete else np.where(values == values, values, prediction)
+        prediction = scaler.inverse(expected)[:width] + base
+        copied = (last - values) / scaler.scale[:width]
+        scaler.update_by(given, scaled, ordinary)
+        self._last = values if ordinary else np.where(np.isnan(values), prediction, values)
         self._known = self._known or (step is not None and bool(step.scored[0]))
         return Guess(prediction, (expected - scaled)[:width], copied, self._known, step)
 
@@ -98,7 +98,7 @@ class Predictor:
                 rows.append(last)
                 shown = np.clip(self.scaler.transform(self._given(last, base)), -FAR, FAR)
                 shown = np.where(np.isnan(shown), expected, shown)
-                self.learner.step(torch.from_numpy(shown[None]), state, learn=False)
+                self.learner.step(self._tensor(shown), state, learn=False)
         return rows
 
     def tree(self) -> dict[str, Any]:
@@ -122,10 +122,16 @@ class Predictor:
         return np.concatenate((changes, values if self._all_change else values[self._levels]))
 
     def _step(self, x: Vector, learn: bool) -> Step:
-        return self.learner.step(torch.from_numpy(x[None]), self.state, learn=learn)
+        return self.learner.step(self._tensor(x), self.state, learn=learn)
+
+    def _tensor(self, x: Vector) -> Tensor:
+        """(1, n) a row as the learner reckons."""
+        return torch.from_numpy(x.astype(self._dtype)[None])
 
     def _step_with_gaps(self, x: Vector, learn: bool) -> Step | None:
         missing = np.isnan(x)
+        if not missing.any():
+            return self._step(x, learn)
         if missing.all() and not self.state.steps:
             return None  # the stream has not begun: there is no expectation yet that could stand in
         expected = self.learner.predict(self.state).numpy()[0]

@@ -235,7 +235,7 @@ class PTNCNAnomalyDetector(SequenceEstimator, base.AnomalyDetector):
         if self._surprise is None and self._rows.width:
             self._surprise = Surprise(self._rows.width)
         surprise = _measure(self._surprise, self._rows.observe(row, learn=True))
-        if surprise is not None:
+        if surprise is not None and self._surprise is not None and self._surprise.settled:
             self._ranks.update(surprise)
 
     def score_one(self, x: Mapping[Any, Any]) -> float:

@@ -20,6 +20,11 @@ LEAST = 1e-12
 """The scale of a column that never moved."""
 
 
+def are_ordinary(off: Vector) -> bool:
+    """Whether none of the scaled values is missing or far off."""
+    return off.dot(off) < FAR * FAR or bool(np.abs(off).max(initial=0.0) < FAR)
+
+
 class RobustScaler:
     """Brings each column to location 0 and scale 1, as far as was known before.
 
@@ -44,7 +49,7 @@ class RobustScaler:
         self.mean, self.scale = np.zeros(width), np.ones(width)
         self.count = np.zeros(width, dtype=np.int64)
         self._scaled = np.ones(width, dtype=bool) if unscaled is None else ~unscaled
-        self._weight = self._scaled.astype(np.float64)
+        self._weight, self._least = self._scaled.astype(np.float64), np.full(width, LEAST)
         self._judged = np.zeros((FIRST, width))
         self._far = np.zeros(width, dtype=np.int64)
         self._take_stock()
@@ -66,20 +71,20 @@ class RobustScaler:
     def update(self, values: Vector) -> None:
         """Learn from (width,) values; NaN says nothing."""
         off = self.transform(values)
-        self.update_by(values, off, np.minimum(np.maximum(off, -FAR), FAR))
+        self.update_by(values, off, are_ordinary(off))
 
-    def update_by(self, values: Vector, off: Vector, counted: Vector) -> None:
-        """The same for who knows them already as `transform` gave them, and within ±`FAR`."""
-        ordinary = self._grown and counted.min() > -FAR and counted.max() < FAR  # a NaN is not ordinary either
-        if ordinary:
+    def update_by(self, values: Vector, off: Vector, ordinary: bool) -> None:
+        """The same for who knows already what `transform` and `are_ordinary` say of them."""
+        short = ordinary and self._grown
+        if short:
             rate = self._full_rate if self._rows_to_full <= 0 else self._count_all()
         else:
             rate = self._note(values, off)
-            counted = np.where(np.isnan(counted), 0.0, counted)
-        self.mean += rate * self.scale * counted
-        self.scale *= np.sqrt(rate * (counted * counted - 1.0) + 1.0)
-        np.maximum(self.scale, LEAST, out=self.scale)
-        if not ordinary:
+            off = np.where(np.isnan(off), 0.0, np.clip(off, -FAR, FAR))
+        self.mean += rate * self.scale * off
+        self.scale *= np.sqrt(off * off * rate + (1.0 - rate))
+        np.maximum(self.scale, self._least, out=self.scale)
+        if not short:
             self._judge_anew()
 
     def _count_all(self) -> Vector:

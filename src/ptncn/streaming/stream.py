@@ -222,9 +222,11 @@ class Stream:
     def _observe(self, row: Row, values: Vector) -> Observation:
         guess = self.predictor.observe(values, learn=self.learn)
         surprise = self._surprise(guess, row)
-        score = None if surprise is None else self.calibrator.update(surprise)
+        score, drift = None, False
+        if surprise is not None and self.surprise.settled:
+            score = self.calibrator.update(surprise)
+            drift = self.drift is not None and self.drift.listen(surprise, self.predictor.learner)
         alarm = score is not None and self.calibrator.is_alarm(score)
-        drift = surprise is not None and self.drift is not None and self.drift.listen(surprise, self.predictor.learner)
         tally, columns = self.tally, self.columns
         tally.observations += 1
         tally.alarms += alarm
@@ -256,7 +258,8 @@ class Stream:
             return None
         surprise = self.surprise.update(guess.error)
         if surprise == surprise:
-            self.tally.score(_mean_square(guess.error), _mean_square(guess.copied))
+            if self.surprise.settled:
+                self.tally.score(_mean_square(guess.error), _mean_square(guess.copied))
             return surprise
         if not np.isfinite(guess.step.prediction.numpy()).all():
             self.healthy = False
@@ -269,7 +272,7 @@ class Stream:
 
 def _mean_square(values: Vector) -> float:
     """Over what is not NaN."""
-    total = float(values @ values)
+    total = float(values.dot(values))
     return total / len(values) if total == total else float(np.nanmean(values * values))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from ptncn.streaming.columns import Vector
+from ptncn.streaming.scaling import FIRST
 
 TRUST = 9.0
 """A square error of more than so many usual ones counts as so many."""
@@ -25,13 +26,18 @@ class Surprise:
 
     def __init__(self, width: int, *, memory: int = 500) -> None:
         self.memory = memory
-        self.usual = np.ones(width)
+        self.usual, self._ones = np.ones(width), np.ones(width)
         self._count = 1
+
+    @property
+    def settled(self) -> bool:
+        """Whether errors are in scales that can be trusted, so that surprises may be compared."""
+        return self._count > FIRST
 
     def update(self, error: Vector) -> float:
         """The surprise at (width,) errors, NaN where nothing was observed; then learn from them."""
         ratio = error * error / self.usual
-        surprise = 0.5 * float(ratio.sum())
+        surprise = 0.5 * float(ratio.dot(self._ones))
         if surprise != surprise:
             seen = ratio == ratio
             observed = int(np.count_nonzero(seen))
@@ -41,7 +47,7 @@ class Surprise:
             ratio[~seen] = 1.0
         self._count += 1
         rate = max(1.0 / self._count, 1.0 / self.memory)
-        self.usual *= np.minimum(ratio, TRUST) * rate + (1.0 - rate)
+        self.usual *= np.minimum(ratio, TRUST, out=ratio) * rate + (1.0 - rate)
         np.maximum(self.usual, LEAST, out=self.usual)
         return surprise
 
