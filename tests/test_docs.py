@@ -151,7 +151,7 @@ def test_the_commands_of_the_readme_run(somewhere, capfd):
             arguments = [*arguments[:2], "--help"]
         failed = app(arguments, standalone_mode=False)
         assert not failed, f"{line}\n{capfd.readouterr()}"
-    for written in ("demo/filmstrip.png", "told.csv", "forecast.csv", "digits.gif"):
+    for written in ("demo/index.html", "told.csv", "forecast.csv", "digits.gif"):
         assert (somewhere / written).stat().st_size > 0
 
 

@@ -17,15 +17,16 @@ PIXELS = CANVAS * CANVAS
 
 PTNCN_OPTIONS: dict[str, Any] = {
     "optimizer": "rmsprop",
-    "lr": 6e-4,
+    "lr": 3e-4,
     "rescale": "none",  # RMSprop sets the size of a step itself
     "beta": 0.5,
-    "error_rule": "fixed",  # on videos E is best left alone
+    "error_rule": "transpose",
+    "error_lr_factor": 0.03,  # on videos E is best learnt slowly
     "biases": False,
 }
 LSTM_OPTIONS: dict[str, Any] = {
     "optimizer": "rmsprop",
-    "lr": 3e-3,
+    "lr": 2e-3,
     "window": 4,
     "stride": 4,  # an update every so many frames: more often takes much longer, and gains little
 }
