@@ -3,16 +3,19 @@
 import copy
 import io
 import re
+import shlex
 
 import numpy as np
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
+from ptncn.cli import app
 from ptncn.demo import words
 from ptncn.demo.contestants import LSTM, PTNCN
 from ptncn.demo.figures import pictures
 from ptncn.demo.film import BEFORE, LONG, frame_errors, shots
-from ptncn.demo.page import error_table, page
+from ptncn.demo.page import COMMANDS, error_table, page
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +133,14 @@ def test_errors_in_the_film_are_those_of_its_frames():
     black, white = np.zeros((2, 2, 2), np.uint8), np.full((2, 2, 2), 255, np.uint8)
     assert frame_errors({"truth": white, PTNCN: black}, PTNCN) == [4.0, 4.0]
     assert frame_errors({"truth": np.stack([black[0], white[0]])}, "truth") == [0.0, 4.0]
+
+
+@pytest.mark.parametrize("line", [line for line in COMMANDS if not line.startswith("ptncn demo")])
+def test_what_the_page_proposes_to_try_works(line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "your.csv").write_text("load\n" + "".join(f"{(t % 7) / 7}\n" for t in range(60)))
+    result = CliRunner().invoke(app, shlex.split(line, comments=True)[1:])
+    assert result.exit_code == 0, result.output
 
 
 def test_the_page_stands_alone_and_tells_the_story_in_order(record, drawn):

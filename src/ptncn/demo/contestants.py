@@ -36,7 +36,7 @@ def contestants(units: Sequence[int], seed: int) -> dict[str, Learner]:
     """Both, untrained; `units` are those of the P-TNCN's layers.
 
     >>> [count_weights(learner) for learner in contestants([20, 10], seed=0).values()]
-    [62900, 60712]
+    [62740, 63136]
     """
     network = make(PTNCN, input_size=PIXELS, hidden_size=list(units), seed=seed, **PTNCN_OPTIONS)
     hidden = equal_units(count_weights(network))

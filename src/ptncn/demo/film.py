@@ -18,10 +18,10 @@ from ptncn.report.parts import Picture
 
 Frames = NDArray[np.uint8]
 """(T, height, width)"""
-NIGHT, LIGHT, DIM = "#111111", "#eeeeee", "#888888"
+NIGHT, LIGHT, DIM = "#171717", "#e8e8e8", "#a2a2a2"
 COLOURS = {"truth": DIM, PTNCN: SKY, LSTM: ORANGE}
 """Those of the figures, a little lighter: this is a cinema."""
-LABELS = {"truth": "what came", PTNCN: f"the {NAMES[PTNCN]} expected", LSTM: f"the {NAMES[LSTM]} expected"}
+LABELS = {"truth": "what came", PTNCN: f"{NAMES[PTNCN]} expected", LSTM: f"{NAMES[LSTM]} expected"}
 SIDE, GAP, TOP, BOTTOM = 160, 10, 64, 40
 MILLISECONDS = 140
 LONG, BEFORE = 13, 6
@@ -81,7 +81,7 @@ def frame_errors(rows: Mapping[str, Frames], name: str) -> list[float]:
 def _still(shot: Shot, moment: int, life: Sequence[str]) -> Image.Image:
     width = len(shot.rows) * (SIDE + GAP) + GAP
     sheet = Image.new("RGB", (width, TOP + SIDE + BOTTOM), NIGHT)
-    pen, small, large = ImageDraw.Draw(sheet), ImageFont.load_default(12), ImageFont.load_default(16)
+    pen, small, large = ImageDraw.Draw(sheet), ImageFont.load_default(14), ImageFont.load_default(18)
     _timeline(pen, shot.place, life, width)
     pen.text((width // 2, 31), shot.heading, LIGHT, large, anchor="mm")
     for column, (name, frames) in enumerate(shot.rows.items()):
@@ -94,7 +94,7 @@ def _still(shot: Shot, moment: int, life: Sequence[str]) -> Image.Image:
         if name == "truth" and moment == 0:
             continue  # there was no last frame to repeat
         pen.rectangle((x, TOP + SIDE + 8, x + min(SIDE, round(error / 80 * SIDE)), TOP + SIDE + 14), fill=colour)
-        whose = "last frame again: error" if name == "truth" else "error"
+        whose = "last frame again:" if name == "truth" else "error"
         pen.text((x, TOP + SIDE + 27), f"{whose} {error:.0f}", colour, small, anchor="lm")
     return sheet.quantize(palette=_palette(), dither=Image.Dither.NONE)
 

@@ -55,6 +55,9 @@ def _seeing(record: Record, drawn: Drawn) -> list[Part]:
         "**Left:** what really came: two objects that bounce off the edges.",
         "**Middle and right:** what each learner expected, one frame ahead. Bright and in the right place is good; a "
         "blur means that it is not sure; grey noise, that it knows nothing yet.",
+        f"**The {NAMES[PTNCN]}** is the network of this package: every layer predicts, is corrected by what it got "
+        f"wrong, and learns at once. **The {NAMES[LSTM]}** is the usual network for sequences: it stores some frames "
+        "and learns by running back through them.",
     ]
     return [film, Text(words.headline(record)), Points(key)]
 
