@@ -309,12 +309,12 @@ MUTANTS = [
         transcription("kernel and paper"),
     ),
     Mutant(
-        "kernel: SGD of a batch ascends", KERNEL, "(REAL)(-rule->rate * scale), keep", "(REAL)(rule->rate * scale), keep",
-        OF_LARGE,
+        "kernel: SGD of a batch ascends", KERNEL, "(REAL)(-rule->rate * scale), keep",
+        "(REAL)(rule->rate * scale), keep", OF_LARGE,
     ),
     Mutant(
-        "kernel: the Gram matrix of a batch is not symmetric", KERNEL, "of->gram[r * rows + s] = of->gram[s * rows + r] =",
-        "of->gram[r * rows + s] =", OF_LARGE,
+        "kernel: the Gram matrix of a batch is not symmetric", KERNEL,
+        "of->gram[r * rows + s] = of->gram[s * rows + r] =", "of->gram[r * rows + s] =", OF_LARGE,
     ),
     Mutant("kernel: momentum ascends", KERNEL, "- rate * u[j];", "+ rate * u[j];", OF_OPTIMIZERS),
     Mutant("kernel: Nesterov does not look ahead", KERNEL, "(g[j] + mu * u[j])", "(g[j])", OF_OPTIMIZERS),

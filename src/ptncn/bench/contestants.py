@@ -33,6 +33,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "ptncn-rmsprop": {"optimizer": "rmsprop", "error_rule": "fixed"},
     "ptncn-adam": {"optimizer": "adam", "error_rule": "fixed"},
     "ptncn-eval": {"optimizer": "sgd", "error_rule": "fixed"},
+    "ptncn-sgd-pytorch": {"optimizer": "sgd", "error_rule": "fixed"},
 }
 LIMITS = {"products": "RW", "products-learnt-e": "RWE", "products-eval": ""}
 BASELINES = (
@@ -79,6 +80,7 @@ def frames(shape: Shape, count: int = 64) -> Tensor:
 def _network(what: str, shape: Shape) -> Contestant:
     options = NETWORKS[what]
     network = PTNCN(shape.inputs, shape.sizes[1:], lr=STEP_SIZES[options["optimizer"]], **options)
+    network.compiled = not what.endswith("-pytorch")
     state, learn = network.begin(shape.batch), what != "ptncn-eval"
     step = _steps(lambda x: network.step(x, state, learn=learn), shape)
     postpones = learn and shape.batch == 1 and options["optimizer"] == "sgd"

@@ -72,7 +72,7 @@ def _compile_and_time(shape: Shape, budget: float = 8.0) -> dict[str, float]:
     from ptncn.network import equations
 
     plain = make_contestant("ptncn-sgd", shape)
-    with_compiler = make_contestant("ptncn-sgd", shape)
+    with_compiler = make_contestant("ptncn-sgd-pytorch", shape)
     usual = {name: getattr(equations, name) for name in ("predict", "correct", "learn")}
     fast = {name: torch.compile(function) for name, function in usual.items()}
     run = with_compiler.run

@@ -1,43 +1,34 @@
-"""Where the time of a step goes: PyTorch's operations, and the interpreter between them."""
+"""Where the time of a step goes: the phases of the compiled step, and the interpreter around it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from torch.profiler import ProfilerActivity, profile
-
-from ptncn.bench.contestants import make_contestant
+from ptncn.bench.contestants import STEP_SIZES, frames
 from ptncn.bench.shapes import Shape
 from ptncn.bench.timing import seconds
+from ptncn.network import PTNCN
+from ptncn.network.compiled import PHASES
 
-TOP = 6
 
-
-def profile_step(shape: Shape, what: str = "ptncn-sgd", units: int = 2) -> dict[str, Any]:
-    """Calls a step, and the share of each operation in a step's time; what is left is the interpreter's.
-
-    Shares are those under the profiler, which makes each call some microseconds longer.
-    """
-    contestant = make_contestant(what, shape)
-    contestant.run(contestant.unit)
-    steps = max(10, units * contestant.unit)
-    with profile(activities=[ProfilerActivity.CPU]) as recording:
-        elapsed = seconds(lambda: contestant.run(steps))
-    entries = [entry for entry in recording.key_averages() if entry.key.startswith("aten::")]
-    entries.sort(key=lambda entry: -entry.self_cpu_time_total)
-    inside = sum(entry.self_cpu_time_total for entry in entries) / 1e6
+def profile_step(shape: Shape, least: float = 1.0) -> dict[str, Any]:
+    """Milliseconds of a learning step, and the share of each phase in it; {} where there is no compiled code."""
+    network = PTNCN(shape.inputs, shape.sizes[1:], lr=STEP_SIZES["sgd"], error_rule="fixed")
+    state, x = network.begin(shape.batch), frames(shape)
+    kernel = network._kernel(shape.batch)
+    if kernel is None:
+        return {}
+    for observation in x[:32]:
+        network.step(observation, state)
+    clock, taken, steps = kernel.watch(), 0.0, 0
+    while taken < least:
+        taken += seconds(lambda: [network.step(observation, state) for observation in x])
+        steps += len(x)
+    shares = dict(zip(PHASES, (clock / taken).tolist(), strict=True))
     return {
         "shape": shape.name,
         "batch": shape.batch,
-        "what": what,
-        "calls": sum(entry.count for entry in entries) / steps,
-        "interpreter": max(0.0, 1 - inside / elapsed),
-        "operations": [
-            {
-                "name": entry.key.removeprefix("aten::"),
-                "calls": entry.count / steps,
-                "share": entry.self_cpu_time_total / 1e6 / elapsed,
-            }
-            for entry in entries[:TOP]
-        ],
+        "what": "ptncn-sgd",
+        "ms": 1000 * taken / steps,
+        "shares": {**shares, "the rest": 1 - sum(shares.values())},
     }

@@ -100,4 +100,4 @@ def _measure_extra(name: str, plan: Plan) -> Any:
         return measure_generator(plan.seconds / 4, largest)
     if name == "options":
         return measure_options(plan.seconds, tuple(plan.shapes))
-    return [profile_step(shape) for shape in plan.shapes]
+    return [found for shape in plan.shapes if (found := profile_step(shape))]

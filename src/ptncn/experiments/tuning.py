@@ -98,7 +98,7 @@ def tune(study: Study, workshop: Workshop, tell: Callable[[str], None]) -> dict[
     search = optuna.create_study(
         study_name=study.name,
         storage=f"sqlite:///{study.storage}",
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=1),
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=1, n_warmup_steps=1),
         load_if_exists=True,
     )
     search.sampler = optuna.samplers.TPESampler(seed=study.seed + len(search.trials))  # not the same points again

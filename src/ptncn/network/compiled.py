@@ -26,6 +26,9 @@ SMALL = 1 << 18
 ROWS_OF_SMALL, ROWS_OF_LARGE = 8, 2
 """Rows up to which plain loops are as good as a matrix product, for such a network and for a larger one."""
 
+PHASES = ("products", "activations", "norms", "updates")
+"""What a kernel's clock tells apart."""
+
 _ACTIVATIONS = ("identity", "tanh", "sigmoid", "relu", "relu6", "leaky_relu", "gelu", "sign", "step")
 _OUTPUT_CODES = {"gaussian": 0, "bernoulli": 2, "categorical": 9}
 
@@ -38,7 +41,7 @@ class _Network(ctypes.Structure):
         *((name, real) for name in ("beta", "gamma", "lam", "temporal_sign", "row_weight", "radius", "share")),
         ("max_norm", real),
         ("threads", whole),
-        *((name, pointer) for name in ("scratch", "parts", "grams", "gemm")),
+        *((name, pointer) for name in ("scratch", "parts", "grams", "gemm", "clock")),
     ]
 
 
@@ -133,6 +136,13 @@ class CompiledStep:
         """(B, n₀) what comes next; nothing moves."""
         nothing = corrected.new_zeros(self.rows, self.sizes[0])
         return self(nothing, corrected.clone(), None, None, learn=False)[0]
+
+    def watch(self) -> Tensor:
+        """(4,) the seconds that go into each of `PHASES`, from now on; it is written to at every step."""
+        clock = torch.zeros(len(PHASES), dtype=torch.float64)
+        self._kept.append(clock)
+        self._network.clock = clock.data_ptr()
+        return clock
 
     def _wholes(self, values: list[int]) -> int:
         return self._address((whole * len(values))(*values))

@@ -163,7 +163,15 @@ PRESETS: dict[str, dict[str, Any]] = {
         "lr": 0.075,
         "max_norm": None,
     },
-    "best": {},
+    "best": {
+        "biases": False,
+        "beta": 0.25,
+        "error_rule": "transpose",
+        "rescale": "none",
+        "reduction": "mean",
+        "optimizer": "rmsprop",
+        "lr": 0.0006,
+    },
 }
 """Options that differ from the defaults of `Config`."""
 

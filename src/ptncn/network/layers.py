@@ -47,8 +47,10 @@ def initial_weights(sizes: tuple[int, ...], config: Config, seed: int) -> dict[s
     chance = torch.Generator().manual_seed(seed)
 
     def gaussian(rows: int, columns: int, std: float) -> Tensor:
-        draw = torch.randn(rows, columns, generator=chance, dtype=torch.float64)
-        return draw.mul_(std).to(torch.get_default_dtype())
+        weights = torch.empty(rows * columns)
+        for part in torch.split(weights, 1 << 16):  # so that no second, longer copy of all of them is ever there
+            part.copy_(torch.randn(len(part), generator=chance, dtype=torch.float64).mul_(std))
+        return weights.view(rows, columns)
 
     weights = {}
     for number, (below, own, above) in enumerate(widths(sizes), start=1):

@@ -32,6 +32,8 @@ class PTNCN(nn.Module):
         batch_first: `forward` takes (N, L, H) instead of (L, N, H).
         overrides: any option of `ptncn.network.Config`.
 
+    Steps are taken in compiled code where it was built; with `net.compiled = False` in PyTorch, with the same numbers.
+
     >>> net = PTNCN(8, [16, 4], output="gaussian", lr=0.01)
     >>> state = net.begin(batch_size=2)
     >>> out = net.step(torch.ones(2, 8), state)
@@ -67,7 +69,8 @@ class PTNCN(nn.Module):
         for name, weight in initial_weights(self.sizes, self.config, seed).items():
             self.register_parameter(name, weight)
         self._views: list[Layer] | None = None
-        self._kernels: dict[int, CompiledStep | None] = {}
+        self.compiled = True
+        self._kernels: dict[tuple[int, int], CompiledStep | None] = {}
         self.learning = LocalLearning(self._synapses(), self.config)
         self.to(device=device, dtype=_check_dtype(dtype))
 
@@ -269,10 +272,11 @@ class PTNCN(nn.Module):
         self.learning.apply_updates(self._synapses(), updates, state.batch_size)
 
     def _kernel(self, rows: int) -> CompiledStep | None:
-        """The compiled step for a batch of `rows`, if there is one."""
-        if rows not in self._kernels:
-            self._kernels[rows] = compiled_step(self.layers, self.learning, self.output, self.config, rows)
-        return self._kernels[rows]
+        """The compiled step for a batch of `rows`, if there is one and nobody set `compiled` to False."""
+        key = rows, torch.get_num_threads()
+        if key not in self._kernels:
+            self._kernels[key] = compiled_step(self.layers, self.learning, self.output, self.config, rows)
+        return self._kernels[key] if self.compiled else None
 
     def _synapses(self) -> dict[str, Synapses]:
         """R1, W1, E1, b1, c1, R2, …"""
