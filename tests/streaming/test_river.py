@@ -15,7 +15,7 @@ pytest.importorskip("river", reason="the extra ptncn[river] is not installed")
 
 from river import anomaly, checks, datasets, drift, evaluate, metrics
 
-from ptncn.streaming import Stream, default_learner
+from ptncn.streaming import DriftListener, Stream, default_learner
 from ptncn.streaming.river import PTNCNAnomalyDetector, PTNCNForecaster, PTNCNRegressor
 
 pytestmark = [
@@ -245,7 +245,7 @@ def switching(seed: int) -> list[list[float]]:
 
 @pytest.mark.parametrize(
     "make",
-    [drift.ADWIN, lambda: drift.PageHinkley(threshold=100.0, mode="up"), lambda: drift.KSWIN(alpha=1e-4, seed=0)],
+    [drift.ADWIN, lambda: drift.PageHinkley(threshold=100.0, mode="up"), lambda: drift.KSWIN(alpha=1e-4, seed=1)],
     ids=["ADWIN", "PageHinkley", "KSWIN"],
 )
 def test_rivers_drift_detectors_listen_to_the_surprise(make: Any) -> None:
@@ -267,6 +267,17 @@ def test_a_drift_detector_listens_to_the_scores_of_the_anomaly_detector() -> Non
         if adwin.drift_detected:
             drifts.append(t)
     assert any(1000 <= t < 1200 for t in drifts)
+
+
+def test_a_drift_raises_the_step_size_for_a_while() -> None:
+    listener = DriftListener(drift.PageHinkley(threshold=100.0, mode="up"), "raise-lr", factor=4.0, steps=50)
+    stream, sizes = Stream(default_learner, switching(1)[1200:1700], drift=listener), []
+    for out in stream:
+        sizes.append((out.drift, stream.predictor.learner.lr))
+    (found,) = [t for t, (drifted, _) in enumerate(sizes) if drifted]
+    usual = sizes[0][1]
+    assert {size for _, size in sizes[found : found + 50]} == {4 * usual}
+    assert {size for _, size in sizes[:found] + sizes[found + 50 :]} == {usual}
 
 
 @pytest.mark.parametrize(
