@@ -23,7 +23,7 @@ SCALES: dict[str, Setting] = {
     "laptop": replace(
         VIDEO["laptop"],
         batch_size=1,
-        sequences=300,  # 6,000 steps a task; an LSTM by BPTT makes one update a video
+        sequences=200,  # 4,000 steps a task; an LSTM by BPTT makes one update a video
         test=100,  # looked at for three tasks, four times
         exact_units=16,  # a row of 32 units × 262 thousand weights: 34 MB
         decay=1.0,  # who does not know when a task ends cannot let the step size fall towards it
