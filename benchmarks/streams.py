@@ -1,23 +1,28 @@
-"""Prequential errors of online forecasters on real and synthetic streams; one record, and the page made from it.
+"""Prequential errors of online forecasters on real and synthetic streams, and what `ptncn stream` is worth beside them.
 
-    python benchmarks/streams.py            # writes results/streams/comparison.json and docs/streams-results.md
-    python benchmarks/streams.py --page     # the page alone, from the record
+    python benchmarks/streams.py                # errors, times, alarms: results/streams/{comparison,alarms}.json
+    python benchmarks/streams.py --timing       # the times in comparison.json alone, in half a minute
+    python benchmarks/streams.py --throughput   # lines a second and memory over a million lines: throughput.json
+    python benchmarks/streams.py --page         # docs/streams-results.md, from the records
 
-Takes about five minutes on two idle cores. Every model forecasts one step, then learns. What it is to be set to is
-chosen among twelve settings by the error on the first part of each stream; the error told is that of the rest.
+Each but the last also writes the page. `--workers 1` leaves other processors alone; what was interrupted goes on where
+it was. Every model forecasts one step, then learns. What it is to be set to is chosen among twelve settings on data
+that is not scored.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import os
 import platform
 import statistics
-import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
@@ -25,17 +30,23 @@ from typing import Any
 
 import numpy as np
 import torch
+from rich.progress import track
 from river import compose, datasets, linear_model, preprocessing, time_series
 
+import ptncn.streaming
+from ptncn.streaming import default_learner
 from ptncn.streaming.river import PTNCNForecaster
 
 ROOT = Path(__file__).resolve().parents[1]
-RECORD, PAGE = ROOT / "results/streams/comparison.json", ROOT / "docs/streams-results.md"
-SEEDS = {True: range(5), False: range(3)}
+RECORDS = ROOT / "results/streams"
+PARTIAL = ROOT / "results/streams/comparison.partial.json"
+SEEDS = {True: range(20), False: range(3)}
 """On the stream that switches, and on the others."""
+VALIDATION = 100
+"""The seed of the data by which settings are chosen, where data is random."""
 NOISE = 0.1
 REGIME = 1200
-SMOOTH = 25
+SMOOTH = 50
 Rows = list[tuple[dict[str, float] | None, float]]
 
 
@@ -43,7 +54,7 @@ Rows = list[tuple[dict[str, float] | None, float]]
 class Stream:
     about: str
     tuned: int
-    """Observations by which the settings are chosen; they are not scored."""
+    """Observations at the beginning that are not scored; by them settings are chosen, where data is not random."""
     season: int
     random: bool = False
     """Whether each seed makes other data."""
@@ -119,6 +130,17 @@ def grid(**choices: list[Any]) -> list[dict[str, Any]]:
     return [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
 
 
+UNITS = {"ptncn": (128,), "lstm-tbptt": (64,), "esn-rls": (100,)}
+GENTLE = {"beta": 0.05, "lam": 0.0, "eps": 1e-2}
+NETWORKS = [
+    {"hidden": (32, 32), "lr": 1e-3},
+    {"hidden": (64,), "lr": 2e-3},
+    {"hidden": (128,), "lr": 2e-3, "options": {"optimizer": "adam", **GENTLE}},
+    {"hidden": (32, 32), "lr": 4e-3, "options": {"optimizer": "adam", **GENTLE}},
+    {"hidden": (128,), "lr": 1e-2, "options": {"optimizer": "sgd", **GENTLE}},
+    {"hidden": (128,), "lr": 2e-2, "options": {"optimizer": "sgd", **GENTLE}},
+]
+"""Of the P-TNCN: what streams take by default, and less correction with other optimisers."""
 BPTT = [{"window": 10, "stride": 1}, {"window": 25, "stride": 25}]
 ORDERS = [
     {"p": 2, "d": 0, "q": 0},
@@ -135,7 +157,7 @@ SEASONS = [
     {"beta": 0.1, "gamma": 0.3, "season": True, "multiplicative": True},
 ]
 GRIDS: dict[str, list[dict[str, Any]]] = {
-    "ptncn": grid(lr=[1e-3, 2e-3, 4e-3], target=["change", "both"], hidden=[(32, 32), (64,)]),
+    "ptncn": [{**network, "target": target} for network in NETWORKS for target in ("change", "both")],
     "lstm-tbptt": grid(lr=[1e-3, 3e-3, 1e-2], target=["change", "both"], options=BPTT),
     "esn-rls": grid(
         target=["change", "both"],
@@ -164,35 +186,55 @@ def make(model: str, setting: dict[str, Any], season: int, seed: int) -> Any:
             inputs = preprocessing.StandardScaler() + compose.FuncTransformer(constant)
             regressor = inputs | kinds[setting["regressor"]]()
             return time_series.SNARIMAX(**setting["order"], m=season, regressor=regressor)
-    sizes = {"lstm-tbptt": (64,), "esn-rls": (100,)}
-    return PTNCNForecaster(model, **{"hidden": sizes.get(model), **setting}, seed=seed)
+    return PTNCNForecaster(model, **{"hidden": UNITS[model], **setting}, seed=seed)
 
 
-def errors(model: Any, data: Rows) -> np.ndarray:
-    """(len(data) − 1,) what was forecast, minus what came; infinite once a model has broken down."""
-    found = np.full(len(data) - 1, np.inf)
+def forecasts(model: str, setting: dict[str, Any], season: int, seed: int, data: Rows) -> Iterator[float]:
+    """Of each observation but the first, what was forecast before it was learnt."""
+    if model in UNITS and data[0][0] is None:
+        yield from streamed(model, setting, seed, data)
+        return
+    made, last = make(model, setting, season, seed), 0.0
     for t, (x, y) in enumerate(data):
         if t:
             try:
-                found[t - 1] = model.forecast(1, xs=None if x is None else [x])[0] - y
+                yield made.forecast(1, xs=None if x is None else [x])[0]
             except IndexError:  # Holt-Winters has not seen a whole season yet
-                found[t - 1] = data[t - 1][1] - y
-            except OverflowError:
-                return found
-        try:
-            model.learn_one(y=y, x=x)
-        except OverflowError:
-            return found
+                yield last
+        made.learn_one(y=y, x=x)
+        last = y
+
+
+def streamed(model: str, setting: dict[str, Any], seed: int, data: Rows) -> Iterator[float]:
+    """The same for a learner of ours and a series alone: the prediction costs nothing that learning does not."""
+    given = {"hidden": UNITS[model], **setting}
+    target = given.pop("target")
+    learner = partial(default_learner, name=model, seed=seed, **given)
+    outs = iter(ptncn.streaming.Stream(learner, ([y] for _, y in data), target=target))
+    for t, out in enumerate(outs):
+        if t:
+            yield data[t - 1][1] if out.prediction is None else out.prediction["x0"]
+
+
+def errors(model: str, setting: dict[str, Any], season: int, seed: int, data: Rows) -> np.ndarray:
+    """(len(data) − 1,) how far off each forecast was."""
+    found = np.full(len(data) - 1, np.inf)
+    try:
+        for t, guess in enumerate(forecasts(model, setting, season, seed, data)):
+            found[t] = abs(guess - data[t + 1][1])
+    except (OverflowError, ptncn.streaming.StreamError):
+        pass
     return np.where(np.isfinite(found), found, np.inf)
 
 
 def tune(model: str, stream: str) -> dict[str, Any]:
-    """The setting with the least mean absolute error in the second half of the first part, seed 0."""
-    settings, first = GRIDS[model], STREAMS[stream].tuned
-    data = rows(stream, seed=100)[:first]  # data that is random is other data than that which is scored
-    made = [make(model, setting, STREAMS[stream].season, seed=0) for setting in settings]
-    scores = [float(np.abs(errors(each, data)[first // 2 :]).mean()) for each in made] if len(made) > 1 else [0.0]
-    return settings[int(np.argmin(scores))]
+    """The setting with the least mean absolute error, seed 0: on another draw of random data, after the part that is
+    never scored; otherwise in the second half of that part."""
+    settings, spec = GRIDS[model], STREAMS[stream]
+    data = rows(stream, seed=VALIDATION) if spec.random else rows(stream, 0)[: spec.tuned]
+    skipped = spec.tuned if spec.random else spec.tuned // 2
+    found = [errors(model, setting, spec.season, 0, data)[skipped:].mean() for setting in settings]
+    return settings[int(np.argmin(found))]
 
 
 def run(model: str, stream: str) -> dict[str, Any]:
@@ -200,10 +242,10 @@ def run(model: str, stream: str) -> dict[str, Any]:
     torch.set_num_threads(1)
     np.seterr(all="ignore")
     setting, spec = tune(model, stream), STREAMS[stream]
-    chance = spec.random or model in ("ptncn", "lstm-tbptt", "esn-rls")
+    chance = spec.random or model in UNITS
     found = []
     for seed in SEEDS[stream == "switch"] if chance else [0]:
-        found.append(np.abs(errors(make(model, setting, spec.season, seed), rows(stream, seed))))
+        found.append(errors(model, setting, spec.season, seed, rows(stream, seed)))
     scored = [float(each[spec.tuned :].mean()) for each in found]
     result = {
         "setting": setting,
@@ -217,8 +259,8 @@ def run(model: str, stream: str) -> dict[str, Any]:
 
 
 def recovery(curve: np.ndarray, switch: int) -> dict[str, Any]:
-    """Observations from a switch until the error, smoothed over the last 25 and meant over the seeds, is back within
-    10 % of that of the 500 before the switch; None if it never is."""
+    """Observations from a switch until the error, meant over the seeds and the last `SMOOTH`, is back within 10 % of
+    that of the 500 before the switch; None if it never is."""
     before = float(curve[switch - 501 : switch - 1].mean())
     smooth = np.convolve(curve, np.full(SMOOTH, 1 / SMOOTH), "valid")[switch - 1 :][: REGIME - SMOOTH + 1]
     back = np.flatnonzero(smooth <= 1.1 * before)
@@ -231,143 +273,115 @@ def recovery(curve: np.ndarray, switch: int) -> dict[str, Any]:
 
 def cost(model: str, setting: dict[str, Any], count: int = 1000) -> float:
     """Microseconds that a forecast and an observation take, the median over the stream of sines."""
-    data, made, taken = rows("sines", 0)[: count + 200], make(model, setting, STREAMS["sines"].season, 0), []
-    errors(made, data[:200])
-    for _, y in data[200:]:
-        start = time.perf_counter()
-        made.forecast(1)
-        made.learn_one(y=y)
-        taken.append(time.perf_counter() - start)
-    blocks = [sum(taken[k : k + 100]) / 100 for k in range(0, count, 100)]  # of 100: updates may come in bursts
+    data, times = rows("sines", 0)[: count + 201], [0.0]
+    for _ in forecasts(model, setting, STREAMS["sines"].season, 0, data):
+        times.append(time.perf_counter())
+    blocks = [(times[k + 100] - times[k]) / 100 for k in range(200, count + 100, 100)]  # updates may come in bursts
     return 1e6 * statistics.median(blocks)
 
 
-def measure() -> dict[str, Any]:
-    pairs = list(product(GRIDS, STREAMS))
-    # the long ones first
-    pairs.sort(
-        key=lambda pair: ("lstm-tbptt", "esn-rls", "ptncn", "SNARIMAX", "Holt-Winters", "copy-last").index(pair[0])
-    )
+def measure(workers: int) -> dict[str, Any]:
+    """Everything of the comparison but the times."""
     load = os.getloadavg()[0]
-    with ProcessPoolExecutor(max_workers=2) as pool:
-        found = dict(zip(pairs, pool.map(run, *zip(*pairs, strict=True)), strict=True))
-    timing_load = os.getloadavg()[0]
-    times = {model: round(cost(model, found[model, "sines"]["setting"]), 1) for model in GRIDS}
+    found = run_all(workers)
     return {
         "command": "python benchmarks/streams.py",
-        "versions": {"python": platform.python_version()}
-        | {name: version(name) for name in ("ptncn", "river", "torch", "numpy")},
-        "machine": {"cores": os.cpu_count(), "processor": platform.machine()},
-        "loadavg": {"before": round(load, 2), "before_timing": round(timing_load, 2)},
-        "seeds": {"switch": list(SEEDS[True]), "others": list(SEEDS[False])},
+        **about(),
+        "loadavg": {"before": round(load, 2)},
+        "seeds": {"switch": list(SEEDS[True]), "others": list(SEEDS[False]), "validation": VALIDATION},
+        "regime": REGIME,
+        "smooth": SMOOTH,
         "streams": {
             name: {
                 "about": spec.about,
                 "observations": len(rows(name, 0)),
                 "tuned_on": spec.tuned,
+                "random": spec.random,
                 "optimum": spec.optimum,
                 "last_values": [round(y, 6) for _, y in rows(name, 0)[-3:]],
             }
             for name, spec in STREAMS.items()
         },
         "grids": GRIDS,
-        "results": {model: {stream: found[model, stream] for stream in STREAMS} for model in GRIDS},
-        "microseconds_per_observation": times,
+        "results": {model: {stream: found[f"{model} on {stream}"] for stream in STREAMS} for model in GRIDS},
     }
 
 
-def page(record: dict[str, Any]) -> str:
-    """The page that shows a record."""
-    results, streams = record["results"], record["streams"]
-    best = {name: min(results[model][name]["mae"] for model in results) for name in streams}
-
-    def cell(model: str, name: str) -> str:
-        value, sd = results[model][name]["mae"], results[model][name]["sd"]
-        text = f"{value:.3g}" if sd is None else f"{value:.3g} ± {sd:.1g}"
-        return f"**{text}**" if value == best[name] else text
-
-    lines = [
-        "# Streams: the P-TNCN beside other online forecasters",
-        "",
-        "Made from [the record](../results/streams/comparison.json) by `python benchmarks/streams.py --page`; "
-        "the record was written by `python benchmarks/streams.py`.",
-        "",
-        "Mean absolute error of the forecast one step ahead, each observation being forecast before it is learnt; the "
-        "best in bold. ± is the standard deviation over the seeds, which draw the weights and, for the last three "
-        "streams, the data.",
-        "",
-        f"| | {' | '.join(streams)} | µs |",
-        "|---" * (len(streams) + 2) + "|",
-    ]
-    for model, row in results.items():
-        took = record["microseconds_per_observation"][model]
-        lines.append(f"| `{model}` | {' | '.join(cell(model, name) for name in row)} | {took:.0f} |")
-    optimum = ["" if spec["optimum"] is None else f"{spec['optimum']:.3g}" for spec in streams.values()]
-    lines += [
-        f"| *optimum* | {' | '.join(optimum)} | |",
-        "",
-        "µs is the time of one forecast and one observation on the stream of sines, with the settings chosen for it. "
-        f"The load of the machine was {record['loadavg']['before_timing']} when it was taken, "
-        f"on {record['machine']['cores']} cores"
-        + (
-            "."
-            if record["loadavg"]["before_timing"] <= record["machine"]["cores"] + 0.5
-            else ": too busy to be trusted."
-        ),
-        "",
-        "## The streams",
-        "",
-        "| | what | observations | of these for tuning |",
-        "|---|---|---|---|",
-    ]
-    lines += [f"| {name} | {s['about']} | {s['observations']} | {s['tuned_on']} |" for name, s in streams.items()]
-    lines += [
-        "",
-        "The first four ship with River. Noise has a standard deviation of 0.1, so that nobody can do better than "
-        "0.0798; Mackey-Glass has none.",
-        "",
-        "## How all were tuned",
-        "",
-        "Each model has a grid of twelve settings. They are tried on the first part of a stream, for random streams "
-        "that of another draw, and the one with the least error in the second half of that part is taken. That part "
-        "is then learnt from again, but not scored. P-TNCN and LSTM have 64 units, the ESN 100.",
-        "",
-        "| | chosen |",
-        "|---|---|",
-    ]
-    for model, row in results.items():
-        if len(record["grids"][model]) > 1:
-            chosen = "; ".join(f"{name}: `{_short(result['setting'])}`" for name, result in row.items())
-            lines.append(f"| `{model}` | {chosen} |")
-    lines += [
-        "",
-        "## After a switch",
-        "",
-        f"Every {REGIME} observations the stream `switch` changes its sines; the third part has those of the first. "
-        "Counted are the observations until the error, meant over the seeds and the last 25, is back within 10 % of "
-        "that of the 500 before the switch.",
-        "",
-        "| | error before | first 100 after | observations | return: error before | first 100 after | observations |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for model, row in results.items():
-        cells = []
-        for switch in row["switch"]["recovery"]:
-            count = "never" if switch["observations"] is None else str(switch["observations"])
-            cells += [f"{switch['error_before']:.3f}", f"{switch['error_after']:.3f}", count]
-        lines.append(f"| `{model}` | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+def run_all(workers: int) -> dict[str, Any]:
+    """The results by the names of model and stream; those that an interrupted run has left are taken over."""
+    same = json.loads(json.dumps({"grids": GRIDS, "seeds": [len(SEEDS[True]), len(SEEDS[False])]}))
+    kept = json.loads(PARTIAL.read_text(encoding="utf-8")) if PARTIAL.exists() else {}
+    found = kept["found"] if kept.get("of") == same else {}
+    slow = ("lstm-tbptt", "esn-rls", "ptncn")
+    pairs = [pair for pair in product((*slow, *(set(GRIDS) - set(slow))), STREAMS) if " on ".join(pair) not in found]
+    with ProcessPoolExecutor(max_workers=workers) as pool:
+        jobs = {pool.submit(run, *pair): " on ".join(pair) for pair in pairs}
+        for job in track(as_completed(jobs), description="models on streams", total=len(jobs)):
+            found[jobs[job]] = job.result()
+            PARTIAL.write_text(json.dumps({"of": same, "found": found}), encoding="utf-8")
+    return found
 
 
-def _short(setting: dict[str, Any]) -> str:
-    flat: dict[str, Any] = {}
-    for name, value in setting.items():
-        flat |= value if isinstance(value, dict) else {name: value}
-    return " ".join(f"{name}={'-'.join(map(str, v)) if isinstance(v, list | tuple) else v}" for name, v in flat.items())
+def times(record: dict[str, Any]) -> dict[str, Any]:
+    """Microseconds an observation of each model with the setting that was chosen for the sines."""
+    torch.set_num_threads(1)
+    load, results = os.getloadavg()[0], record["results"]
+    took = {
+        model: round(cost(model, results[model]["sines"]["setting"]), 1) for model in track(GRIDS, description="times")
+    }
+    return {
+        "command": "python benchmarks/streams.py --timing",
+        **about(),
+        "loadavg": round(load, 2),
+        "microseconds_per_observation": took,
+    }
+
+
+def about() -> dict[str, Any]:
+    names = ("ptncn", "river", "torch", "numpy")
+    return {
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in names},
+        "machine": {"cores": os.cpu_count(), "processor": platform.machine()},
+    }
+
+
+def read(name: str) -> dict[str, Any]:
+    """A record; nothing if it was not made yet."""
+    path = RECORDS / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def write(name: str, record: dict[str, Any]) -> None:
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    (RECORDS / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    import stream_alarms
+    import stream_page
+    import stream_throughput
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--lines", type=int, default=1_000_000, help="for --throughput")
+    only = parser.add_mutually_exclusive_group()
+    for each in ("alarms", "timing", "throughput", "page"):
+        only.add_argument(f"--{each}", action="store_true", help=f"only the {each}")
+    options = parser.parse_args()
+    everything = not (options.alarms or options.timing or options.throughput or options.page)
+    if everything:
+        write("comparison", measure(options.workers))
+        PARTIAL.unlink()
+    if everything or options.timing:
+        record = read("comparison")
+        write("comparison", record | {"timing": times(record)})
+    if everything or options.alarms:
+        write("alarms", {"command": "python benchmarks/streams.py --alarms", **about(), **stream_alarms.measure()})
+    if options.throughput:
+        command = f"python benchmarks/streams.py --throughput --lines {options.lines}"
+        write("throughput", {"command": command, **about(), **stream_throughput.measure(options.lines)})
+    stream_page.write(ROOT / "docs/streams-results.md", read)
 
 
 if __name__ == "__main__":
-    if "--page" not in sys.argv:
-        RECORD.parent.mkdir(parents=True, exist_ok=True)
-        RECORD.write_text(json.dumps(measure(), indent=1) + "\n", encoding="utf-8")
-    PAGE.write_text(page(json.loads(RECORD.read_text(encoding="utf-8"))), encoding="utf-8")
+    main()

@@ -1,0 +1,98 @@
+"""Planted anomalies: how many a stream finds at a chosen alarm rate, and how often it cries wolf."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from rich.progress import track
+from river import datasets
+
+from ptncn.streaming import Calibrator, Stream, default_learner
+
+RATES = (0.001, 0.01, 0.05)
+SKIPPED = 1000
+"""Observations at the beginning that are not counted: the learner knows nothing yet."""
+SHORT = 300
+"""The same for the stream of River, which is short."""
+EVERY, EVERY_SHORT = 500, 100
+"""Observations to an anomaly."""
+ECHO = 5
+"""Observations after an anomaly that are not counted: coming back is a surprise as well."""
+
+
+def waves(count: int, draw: np.random.Generator) -> np.ndarray:
+    t = np.arange(count)[:, None]
+    return np.sin(2 * np.pi * t / [25, 11, 40, 17] + draw.uniform(0, 6, size=4)) + 0.1 * draw.normal(size=(count, 4))
+
+
+def walk(count: int, draw: np.random.Generator) -> np.ndarray:
+    return np.cumsum(draw.standard_t(3, size=(count, 2)), axis=0)
+
+
+def water(count: int, draw: np.random.Generator) -> np.ndarray:
+    return np.array([[y] for _, y in datasets.WaterFlow()], dtype=float)
+
+
+def spikes(values: np.ndarray, at: np.ndarray, size: float, draw: np.random.Generator) -> None:
+    """One column goes off by `size`, up or down, for one observation."""
+    values[at, draw.integers(values.shape[1], size=len(at))] += size * draw.choice([-1.0, 1.0], size=len(at))
+
+
+def mirrors(values: np.ndarray, at: np.ndarray, size: float, draw: np.random.Generator) -> None:
+    """All columns change their sign for one observation: each value would be ordinary at another time."""
+    values[at] *= -1
+
+
+STREAMS: dict[str, tuple[Any, Any, float, int, str]] = {
+    "sines, spikes": (waves, spikes, 2.0, 40_000, "four sines, noise 0.1; one column is off by 2"),
+    "sines, mirrored": (waves, mirrors, 0.0, 40_000, "the same; all columns change their sign"),
+    "walk, spikes": (walk, spikes, 40.0, 40_000, "two random walks, steps of Student's t with 3 degrees of freedom; "
+                                                 "one is off by 40"),
+    "water flow, spikes": (water, spikes, 10.0, 0, "River's hourly flow through a pipe; it is off by 10 l/s"),
+}  # fmt: skip
+
+
+def measure() -> dict[str, Any]:
+    return {
+        "rates": RATES,
+        "echo": ECHO,
+        "streams": {name: run(name) for name in track(STREAMS, description="planted anomalies")},
+    }
+
+
+def run(name: str, seed: int = 0) -> dict[str, Any]:
+    """One pass with the defaults of `ptncn stream`; the alarms of each rate come from the same surprises."""
+    make, plant, size, count, about = STREAMS[name]
+    draw = np.random.default_rng(seed)
+    values = make(count, draw)
+    skipped, every = (SKIPPED, EVERY) if count else (SHORT, EVERY_SHORT)
+    at = np.arange(skipped, len(values) - every, every)
+    at = at + draw.integers(every - ECHO, size=len(at))
+    plant(values, at, size, draw)
+    surprises = [None if out.score is None else out.surprise for out in Stream(default_learner, values)]
+    found = {str(rate): judge(alarms(surprises, rate), at, skipped) for rate in RATES}
+    return {"about": about, "observations": len(values), "anomalies": len(at), "skipped": skipped, "rates": found}
+
+
+def alarms(surprises: list[float | None], rate: float) -> np.ndarray:
+    """(n,) what `Stream(…, alarm_rate=rate)` says, for its calibrator is this one."""
+    calibrator = Calibrator(rate)
+    scores = [0.0 if surprise is None else calibrator.update(surprise) for surprise in surprises]
+    return np.array([calibrator.is_alarm(score) for score in scores])
+
+
+def judge(alarm: np.ndarray, at: np.ndarray, skipped: int) -> dict[str, Any]:
+    """Recall, precision, and the share of ordinary observations with an alarm."""
+    ordinary = np.ones(len(alarm), dtype=bool)
+    ordinary[:skipped] = False
+    for place in at:
+        ordinary[place : place + 1 + ECHO] = False
+    hits, false = int(alarm[at].sum()), int(alarm[ordinary].sum())
+    return {
+        "recall": round(hits / len(at), 4),
+        "precision": round(hits / (hits + false), 4) if hits + false else None,
+        "false_alarms": false,
+        "ordinary": int(ordinary.sum()),
+        "false_alarm_rate": round(false / int(ordinary.sum()), 6),
+    }

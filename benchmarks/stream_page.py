@@ -1,0 +1,197 @@
+"""`docs/streams-results.md`, from the records of `benchmarks/streams.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Record = dict[str, Any]
+BUSY = 1.0
+"""A load above this disturbs times."""
+
+
+def write(path: Path, read: Callable[[str], Record]) -> None:
+    path.write_text(page(read), encoding="utf-8")
+
+
+def page(read: Callable[[str], Record]) -> str:
+    """All sections; `read` gives the record of a name."""
+    record = read("comparison")
+    parts = [comparison(record), after_a_switch(record), alarms(read("alarms"))]
+    if throughput := read("throughput"):
+        parts.append(speed(throughput))
+    parts.append(streams(record))
+    parts.append(tuning(record))
+    return "\n".join(line for part in parts for line in part)
+
+
+def comparison(record: Record) -> list[str]:
+    results, names, timing = record["results"], record["streams"], record["timing"]
+    best = {name: min(results[model][name]["mae"] for model in results) for name in names}
+
+    def cell(model: str, name: str) -> str:
+        value, sd = results[model][name]["mae"], results[model][name]["sd"]
+        text = f"{value:.3g}" if sd is None else f"{value:.3g} ± {sd:.1g}"
+        return f"**{text}**" if value == best[name] else text
+
+    lines = [
+        "# Streams: the P-TNCN beside other online forecasters",
+        "",
+        "Made by `python benchmarks/streams.py` from "
+        "[records](../results/streams/); a record names the command that made it.",
+        "",
+        "Mean absolute error of the forecast one step ahead, each observation being forecast before it is learnt; the "
+        "best in bold. ± is the standard deviation over the seeds, which draw the weights and, for the last three "
+        "streams, the data.",
+        "",
+        f"| | {' | '.join(names)} | µs |",
+        "|---" * (len(names) + 2) + "|",
+    ]
+    for model in results:
+        took = timing["microseconds_per_observation"][model]
+        lines.append(f"| `{model}` | {' | '.join(cell(model, name) for name in names)} | {took:.0f} |")
+    optimum = ["" if spec["optimum"] is None else f"{spec['optimum']:.3g}" for spec in names.values()]
+    return [
+        *lines,
+        f"| *optimum* | {' | '.join(optimum)} | |",
+        "",
+        "µs is the time of one forecast and one observation on the stream of sines, with the settings chosen for it. "
+        + _load(timing),
+        "",
+    ]
+
+
+def after_a_switch(record: Record) -> list[str]:
+    lines = [
+        "## After a switch",
+        "",
+        f"Every {record['regime']} observations the stream `switch` changes its sines; the third part has those of the "
+        f"first. Counted are the observations until the error, meant over {len(record['seeds']['switch'])} seeds and "
+        f"the last {record['smooth']} observations, is back within 10 % of that of the 500 before the switch.",
+        "",
+        "| | error before | first 100 after | observations | return: error before | first 100 after | observations |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for model, row in record["results"].items():
+        cells = []
+        for switch in row["switch"]["recovery"]:
+            cells += [f"{switch['error_before']:.3f}", f"{switch['error_after']:.3f}", _count(switch["observations"])]
+        lines.append(f"| `{model}` | {' | '.join(cells)} |")
+    return [*lines, "", verdict(record["results"]), ""]
+
+
+def verdict(results: Record) -> str:
+    """Whether the network is back sooner than the LSTM, and sooner still when the first regime returns."""
+    (first, again), (other, other_again) = (
+        [_never_is_late(part["observations"]) for part in results[model]["switch"]["recovery"]]
+        for model in ("ptncn", "lstm-tbptt")
+    )
+    return (
+        f"After the switch the P-TNCN is {_than(first, other)} the LSTM; "
+        f"at the return it is {_than(again, other_again)} the LSTM, and {_than(again, first)} after the first switch."
+    )
+
+
+def alarms(record: Record) -> list[str]:
+    lines = [
+        "## Planted anomalies",
+        "",
+        "`ptncn stream` with its defaults, on streams in which single observations were spoilt. Recall is the share of "
+        "these that gave an alarm; precision their share in all alarms; false alarms are given as a share of the "
+        f"ordinary observations. The {record['echo']} observations after an anomaly are not counted: coming back from "
+        "it is a surprise as well.",
+        "",
+        "| | what | observations | anomalies | alarm rate | recall | precision | false alarms | of the rate |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, stream in record["streams"].items():
+        first = f"{name} | {stream['about']} | {stream['observations']:,} | {stream['anomalies']}"
+        for rate, found in stream["rates"].items():
+            precision = "–" if found["precision"] is None else f"{found['precision']:.2f}"
+            share = found["false_alarm_rate"] / float(rate)
+            told = f"{share:.2f} ×" if float(rate) * found["ordinary"] >= 5 else "too few to tell"
+            lines.append(
+                f"| {first} | {rate} | {found['recall']:.2f} | {precision} | {found['false_alarm_rate']:.5f} | {told} |"
+            )
+            first = " | | | "
+    return [*lines, ""]
+
+
+def speed(record: Record) -> list[str]:
+    lines = [
+        "## Lines a second, and memory",
+        "",
+        f"`ptncn stream feed.csv --hidden 32,32 --out out.csv`, {record['columns']} columns, {record['lines']:,} "
+        f"lines, learning included: **{record['lines_per_second']:,} lines a second** in all, "
+        f"{record['lines_per_second_after_start']:,} without the {record['start_seconds']:.1f} s of the start. "
+        f"In processor time it is {record['lines_per_processor_second_after_start']:,} without the start. "
+        + _load(record),
+        "",
+        "| after so many lines | memory, MB |",
+        "|---|---|",
+    ]
+    return [*lines, *(f"| {at['lines']:,} | {at['megabytes']} |" for at in record["memory"]), ""]
+
+
+def streams(record: Record) -> list[str]:
+    return [
+        "## The streams",
+        "",
+        "| | what | observations | of these not scored |",
+        "|---|---|---|---|",
+        *(
+            f"| {name} | {s['about']} | {s['observations']} | {s['tuned_on']} |"
+            for name, s in record["streams"].items()
+        ),
+        "",
+        "The first four ship with River. Noise has a standard deviation of 0.1, so that nobody can do better than "
+        "0.0798; Mackey-Glass has none.",
+        "",
+    ]
+
+
+def tuning(record: Record) -> list[str]:
+    lines = [
+        "## How all were tuned",
+        "",
+        "Each model has a grid of twelve settings. Where data is random they are tried on another draw of the whole "
+        "stream, and the one with the least error is taken; otherwise on the first part of the stream, by the error in "
+        "its second half. The first part is then learnt from again, but not scored. The LSTM has 64 units, the ESN "
+        "100; a P-TNCN of 128 units has about as many weights as the LSTM. All grids are equally large, but not "
+        "equally well prepared: that of the P-TNCN was drawn up after a wider search on the data for validation, those of the "
+        "others hold usual values.",
+        "",
+        "| | chosen |",
+        "|---|---|",
+    ]
+    for model, row in record["results"].items():
+        if len(record["grids"][model]) > 1:
+            chosen = "; ".join(f"{name}: `{_short(row[name]['setting'])}`" for name in record["streams"])
+            lines.append(f"| `{model}` | {chosen} |")
+    return [*lines, ""]
+
+
+def _load(record: Record) -> str:
+    load, cores = record["loadavg"], record["machine"]["cores"]
+    doubt = "." if load <= BUSY else ": too busy for times to be trusted."
+    return f"The load of the machine was {load} when it was taken, on {cores} cores{doubt}"
+
+
+def _count(observations: int | None) -> str:
+    return "never" if observations is None else str(observations)
+
+
+def _never_is_late(observations: int | None) -> float:
+    return float("inf") if observations is None else observations
+
+
+def _than(one: float, other: float) -> str:
+    return "back sooner than" if one < other else "back later than" if one > other else "back as soon as"
+
+
+def _short(setting: Record) -> str:
+    flat: Record = {}
+    for name, value in setting.items():
+        flat |= value if isinstance(value, dict) else {name: value}
+    return " ".join(f"{name}={'-'.join(map(str, v)) if isinstance(v, list | tuple) else v}" for name, v in flat.items())

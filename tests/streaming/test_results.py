@@ -1,0 +1,80 @@
+"""The page of results shows its records, and the benchmark measures what it says."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("river")
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = ("streams", "stream_page", "stream_alarms", "stream_throughput")
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")
+        yield {name: importlib.import_module(name) for name in MODULES}
+        for name in MODULES:
+            del sys.modules[name]
+
+
+def test_the_page_shows_the_records(benchmark):
+    page = (ROOT / "docs/streams-results.md").read_text(encoding="utf-8")
+    assert page == benchmark["stream_page"].page(benchmark["streams"].read), "python benchmarks/streams.py --page"
+
+
+@pytest.mark.parametrize("stream", ["water flow", "approval + polls", "sines", "Mackey-Glass", "switch"])
+def test_the_record_is_of_the_streams_and_grids_of_the_benchmark(benchmark, stream):
+    streams = benchmark["streams"]
+    record, data = streams.read("comparison"), streams.rows(stream, 0)
+    assert record["streams"][stream]["observations"] == len(data)
+    assert record["streams"][stream]["last_values"] == pytest.approx([y for _, y in data[-3:]], abs=1e-5)
+    grids = streams.GRIDS
+    assert {name: len(grid) for name, grid in grids.items() if name != "copy-last"} == dict.fromkeys(
+        list(grids)[:-1], 12
+    )
+    for model, row in record["results"].items():
+        assert row[stream]["setting"] in record["grids"][model]
+
+
+def test_errors_and_recovery_are_what_they_say(benchmark):
+    """Copying a line of slope 2 is wrong by 2; a switch is over once the error is what it was."""
+    streams = benchmark["streams"]
+    line = [(None, 2.0 * t) for t in range(10)]
+    assert (streams.errors("copy-last", {}, 1, 0, line) == 2).all()
+    curve = np.full(3 * streams.REGIME - 1, 0.1)
+    curve[streams.REGIME - 1 :][:40] = 1.0
+    found = streams.recovery(curve, streams.REGIME)
+    assert found["error_before"] == pytest.approx(0.1)
+    assert 40 < found["observations"] <= 40 + streams.SMOOTH
+    assert streams.recovery(np.linspace(0, 1, len(curve)), streams.REGIME)["observations"] is None
+
+
+def test_alarms_are_counted_beside_what_was_planted(benchmark):
+    alarm = np.zeros(1000, dtype=bool)
+    alarm[[100, 101, 300, 500]] = True  # a hit, its echo, and two others
+    found = benchmark["stream_alarms"].judge(alarm, np.array([100, 200]), 50)
+    assert (found["recall"], found["false_alarms"], found["ordinary"]) == (0.5, 2, 950 - 12)
+    assert found["precision"] == pytest.approx(1 / 3, abs=1e-4)
+
+
+def test_the_alarms_of_the_benchmark_are_those_of_a_stream(benchmark):
+    from feeds import SMALL, sines
+
+    from ptncn.streaming import Stream
+
+    outs = list(Stream(SMALL, sines(600), alarm_rate=0.05))
+    surprises = [None if out.score is None else out.surprise for out in outs]
+    assert benchmark["stream_alarms"].alarms(surprises, 0.05).tolist() == [out.alarm for out in outs]
+
+
+def test_lines_are_counted_from_file_to_file(benchmark, tmp_path):
+    found = benchmark["stream_throughput"].run(2000, tmp_path, [0, 1000])
+    assert found["user_seconds"] > 0
+    assert [at["lines"] >= mark for at, mark in zip(found["memory"], [0, 1000], strict=False)] == [True] * len(
+        found["memory"]
+    )
