@@ -126,8 +126,9 @@ def _unseen(world: str, count: int, seed: int) -> Tensor:
 def _look_around(
     learners: Mapping[str, Learner], unseen: Mapping[str, Tensor], looks: dict[str, list[list[float]]]
 ) -> None:
-    """One more row for each learner, and for the P-TNCN without correction."""
-    for name, learner in {**learners, UNCORRECTED: uncorrected(learners[PTNCN])}.items():
+    """One more row for each learner, and for the P-TNCN, if there is one, without correction."""
+    bare = {UNCORRECTED: uncorrected(learners[PTNCN])} if PTNCN in learners else {}
+    for name, learner in {**learners, **bare}.items():
         looks.setdefault(name, []).append(_look(learner, unseen))
 
 

@@ -1,0 +1,91 @@
+"""Which options serve each learner of the demo best, in the life of another seed than the demo's.
+
+    python benchmarks/demo_options.py --out results/demo/options.json
+
+takes about a quarter of an hour.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ptncn.commands.demo import FULL
+from ptncn.demo.contestants import LSTM, LSTM_OPTIONS, PIXELS, PTNCN, PTNCN_OPTIONS, contestants
+from ptncn.demo.life import Size, foreseeable, live
+from ptncn.files import write_atomically
+from ptncn.learners import make
+from ptncn.records.record import versions
+
+SEED = 7
+TRIED: dict[str, list[dict[str, Any]]] = {
+    PTNCN: [
+        {},
+        {"lr": 2e-4},
+        {"lr": 6e-4},
+        {"error_lr_factor": 0.1},
+        {"error_rule": "fixed"},
+        {"optimizer": "adam"},
+        {"optimizer": "sgd", "lr": 0.1, "rescale": "unit"},
+    ],
+    LSTM: [
+        {},
+        {"lr": 1e-3},
+        {"lr": 4e-3},
+        {"window": 8},
+        {"window": 10, "stride": 10, "lr": 4e-3},
+        {"window": 2, "stride": 2},
+        {"optimizer": "adam"},
+        {"optimizer": "adam", "lr": 4e-3},
+    ],
+}
+"""Beside the options of the demo, which come first."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("results/demo/options.json"))
+    parser.add_argument("--scenes", type=int, default=FULL.scenes, help="in each part of the life")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    size = Size(arguments.scenes, looks=1, units=FULL.units)
+    found = []
+    for kind, several in TRIED.items():
+        for changed in several:
+            found.append(try_out(kind, changed, size))
+            print(f"{found[-1]['error']:.2f}  {found[-1]['milliseconds']:.2f} ms  {kind} {changed}", flush=True)
+    record = {
+        "command": f"python benchmarks/demo_options.py --scenes {arguments.scenes}",
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "versions": versions(),
+        "seed": SEED,
+        "tried": found,
+    }
+    write_atomically(arguments.out, (json.dumps(record, indent=1) + "\n").encode())
+
+
+def try_out(kind: str, changed: dict[str, Any], size: Size) -> dict[str, Any]:
+    """One life with the demo's options but for some: the mean error while learning, and the time a frame."""
+    chosen = {PTNCN: PTNCN_OPTIONS, LSTM: LSTM_OPTIONS}[kind]
+    units = {name: learner.options() for name, learner in contestants(size.units, SEED).items()}[kind]
+    hidden = units["hidden_sizes"] if kind == PTNCN else units["hidden_size"]
+    options = {**chosen, **changed}
+    learner = make(kind, input_size=PIXELS, hidden_size=hidden, seed=SEED, **options)
+    life = live({kind: learner}, size, SEED)
+    errors = life.errors[kind]
+    return {
+        "learner": kind,
+        "options": options,
+        "error": round(foreseeable(errors), 3),
+        "parts": [round(foreseeable(part), 3) for part in errors],
+        "milliseconds": round(1000 * life.seconds[kind] / errors.size, 3),
+    }
+
+
+if __name__ == "__main__":
+    main()
