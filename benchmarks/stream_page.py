@@ -159,8 +159,8 @@ def tuning(record: Record) -> list[str]:
         "stream, and the one with the least error is taken; otherwise on the first part of the stream, by the error in "
         "its second half. The first part is then learnt from again, but not scored. The LSTM has 64 units, the ESN "
         "100; a P-TNCN of 128 units has about as many weights as the LSTM. All grids are equally large, but not "
-        "equally well prepared: that of the P-TNCN was drawn up after a wider search on the data for validation, those of the "
-        "others hold usual values.",
+        "equally well prepared: that of the P-TNCN was drawn up after a wider search on the data for validation, "
+        "those of the others hold usual values.",
         "",
         "| | chosen |",
         "|---|---|",
