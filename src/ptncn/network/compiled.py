@@ -114,13 +114,13 @@ class CompiledStep:
     ) -> tuple[Tensor, Tensor, list[Tensor], list[Tensor], list[Tensor]]:
         """Prediction, logits, e⁰ … e^{L−1}, z¹ … zᴸ and y¹ … yᴸ, each (B, n). State and weights move on."""
         x = x.contiguous()
-        flat = torch.empty(self._told[-1], dtype=x.dtype).split_with_sizes(self._told[:-1])
+        told = torch.empty((1, self._told[-1]), dtype=x.dtype).split_with_sizes(self._told[:-1], 1)
         step, depth = self._step, len(self.sizes) - 1
         step.x, step.corrected = x.data_ptr(), corrected.data_ptr()
         step.uncorrected = None if uncorrected is None else uncorrected.data_ptr()
         step.displacement = None if displacement is None else displacement.data_ptr()
-        step.prediction, step.logits, step.e = flat[0].data_ptr(), flat[1].data_ptr(), flat[2].data_ptr()
-        step.z, step.y = flat[2 + depth].data_ptr(), flat[2 + 2 * depth].data_ptr()
+        step.prediction, step.logits, step.e = told[0].data_ptr(), told[1].data_ptr(), told[2].data_ptr()
+        step.z, step.y = told[2 + depth].data_ptr(), told[2 + 2 * depth].data_ptr()
         step.learn = learn
         for name, part in self._postponed.items():
             self._entries[name].queued = part.queued
@@ -129,8 +129,8 @@ class CompiledStep:
         self._function(*self._arguments)
         if learn:
             self.learning.note_update(self.weights, self._postponed, self.rows, projected=self.small)
-        prediction, logits, *told = [part.view(self.rows, -1) for part in flat]
-        return prediction, logits, told[:depth], told[depth : 2 * depth], told[2 * depth :]
+        prediction, logits, *others = told if self.rows == 1 else [part.view(self.rows, -1) for part in told]
+        return prediction, logits, others[:depth], others[depth : 2 * depth], others[2 * depth :]
 
     def predict(self, corrected: Tensor) -> Tensor:
         """(B, n₀) what comes next; nothing moves."""
