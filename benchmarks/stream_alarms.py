@@ -45,7 +45,7 @@ def mirrors(values: np.ndarray, at: np.ndarray, size: float, draw: np.random.Gen
 
 
 def exchanges(values: np.ndarray, at: np.ndarray, size: float, draw: np.random.Generator) -> None:
-    """Two columns change places for one observation, which is a large surprise at one time and a small one at another."""
+    """Two columns change places for one observation: a large surprise at one time, a small one at another."""
     values[at[:, None], [0, 1]] = values[at[:, None], [1, 0]]
 
 
