@@ -44,7 +44,8 @@ TRIED: dict[str, list[dict[str, Any]]] = {
         {"optimizer": "adam", "lr": 4e-3},
     ],
 }
-"""Beside the options of the demo, which come first."""
+"""Changes to `START`."""
+START: dict[str, dict[str, Any]] = {PTNCN: PTNCN_OPTIONS, LSTM: {**LSTM_OPTIONS, "window": 4}}
 
 
 def main() -> None:
@@ -70,11 +71,10 @@ def main() -> None:
 
 
 def try_out(kind: str, changed: dict[str, Any], size: Size) -> dict[str, Any]:
-    """One life with the demo's options but for some: the mean error while learning, and the time a frame."""
-    chosen = {PTNCN: PTNCN_OPTIONS, LSTM: LSTM_OPTIONS}[kind]
+    """One life: the mean error while learning, and the time a frame."""
     units = {name: learner.options() for name, learner in contestants(size.units, SEED).items()}[kind]
     hidden = units["hidden_sizes"] if kind == PTNCN else units["hidden_size"]
-    options = {**chosen, **changed}
+    options = {**START[kind], **changed}
     learner = make(kind, input_size=PIXELS, hidden_size=hidden, seed=SEED, **options)
     life = live({kind: learner}, size, SEED)
     errors = life.errors[kind]

@@ -35,7 +35,8 @@ def set_parts(record, ours, theirs):
     [
         ((1, 1, 1, 1), (2, 2, 2, 2), "The P-TNCN predicted better in all 4 parts"),
         ((2, 2, 2, 2), (1, 1, 1, 1), "The LSTM predicted better in all 4 parts"),
-        ((2, 2, 2, 1), (1, 1, 1, 2), "The LSTM predicted better in 3 of the 4 parts"),
+        ((2, 2, 2, 1), (1, 1, 1, 2), "The LSTM predicted better in 3 of the 4 parts of the life, the P-TNCN in 1."),
+        ((1, 1, 1, 1), (2, 2, 2, 1), "The P-TNCN predicted better in 3 of the 4 parts of the life, neither in 1."),
         ((1, 1, 2, 2), (2, 2, 1, 1), "Neither was clearly better"),
         ((1, 1, 1, 1), (1.005, 1, 1, 1), "Neither was clearly better"),
     ],
@@ -64,14 +65,23 @@ def test_a_lead_that_ends_when_weights_are_frozen_is_told(record):
     assert "not when it is frozen" in words.pace(living | {"looks": frozen["looks"]})
 
 
-def test_how_much_correction_helps_frozen_weights_is_told(record):
+@pytest.mark.parametrize(("without", "said"), [(12.0, "that helps"), (10.0, "hardly matters"), (8.0, "that harms")])
+def test_what_correction_is_worth_to_frozen_weights_is_told(record, without, said):
     tree = copy.deepcopy(record)
-    tree["looks"][PTNCN][1][1], tree["looks"]["uncorrected"][1][1] = 10.0, 12.0
-    assert "helps by 20%" in words.frozen(tree)
-    tree["looks"]["uncorrected"][1][1] = 10.0
-    assert "hardly matters" in words.frozen(tree)
-    tree["looks"]["uncorrected"][1][1] = 8.0
-    assert "harms by 20%" in words.frozen(tree)
+    tree["looks"] |= {PTNCN: [[99.0] * 3] + [[10.0] * 3] * 4, "uncorrected": [[99.0] * 3] + [[without] * 3] * 4}
+    text = words.correcting(tree)
+    assert said in text
+    assert f"is 10.0, and {without:.1f} when" in text
+
+
+def test_a_world_that_was_never_learnt_is_told_of(record):
+    tree = copy.deepcopy(record)
+    for name, error in ((PTNCN, 11.0), (LSTM, 12.0)):
+        tree["looks"][name][1][1] = error
+    tree["looks"]["copy"][0][1] = 13.0
+    assert "unseen letters cost the P-TNCN 11.0 a frame, the LSTM 12.0, and repeating the last frame 13.0" in (
+        words.frozen(tree)
+    )
 
 
 def all_won(record, who):

@@ -27,8 +27,8 @@ PTNCN_OPTIONS: dict[str, Any] = {
 LSTM_OPTIONS: dict[str, Any] = {
     "optimizer": "rmsprop",
     "lr": 2e-3,
-    "window": 4,
-    "stride": 4,  # an update every so many frames: more often takes much longer, and gains little
+    "window": 8,  # frames that it runs back through
+    "stride": 4,  # an update every so many frames; more often takes too long for a demo
 }
 
 

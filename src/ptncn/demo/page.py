@@ -103,7 +103,7 @@ def _kept(record: Record, drawn: Drawn) -> list[Part]:
         "world. Squared error a frame: smaller and lighter is better. Read a column downwards to see a world being "
         "learnt, kept or forgotten.",
     )
-    return [matrices, Points([words.frozen(record), words.forgetting(record)])]
+    return [matrices, Points([words.forgetting(record), words.frozen(record), words.correcting(record)])]
 
 
 def _meaning(record: Record) -> list[str]:
@@ -133,7 +133,7 @@ def _details(record: Record) -> list[str]:
         f"through time over {its['window']} frames, an update every {its['stride']}, {its['optimizer']} with step size "
         f"{its['lr']:g}.",
         "Optimiser and step size of both, and how many frames the LSTM unrolls, were chosen in the life of another "
-        "seed: the best of each that two minutes allow.",
+        "seed, by `python benchmarks/demo_options.py`: the best of each that two minutes allow.",
         "**Errors** are squared, summed over the pixels of a frame, mean over frames. Times are of one processor core. "
         f"ptncn {versions['ptncn']}, torch {versions['torch']}, Python {versions['python']}.",
     ]

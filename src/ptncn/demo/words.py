@@ -61,6 +61,8 @@ def headline(record: Record) -> str:
         told = f"The {NAMES[best]} predicted better in all {len(won)} parts of the life"
     else:
         told = f"The {NAMES[best]} predicted better in {counts[best]} of the {len(won)} parts of the life"
+        rest = {f"the {NAMES[other]}": counts[other], "neither": won.count(None)}
+        told += "".join(f", {who} in {number}" for who, number in rest.items() if number)
     return (
         f"**{told}.** Over the whole life the {NAMES[PTNCN]}'s error is {errors[PTNCN]:.1f} a frame, "
         f"the {NAMES[LSTM]}'s {errors[LSTM]:.1f}; repeating the last frame makes {errors['copy']:.1f}."
@@ -106,21 +108,29 @@ def returning(record: Record) -> str:
 
 
 def frozen(record: Record) -> str:
-    """What weights that never saw the second world make of it, with and without correction of states."""
+    """What weights that never saw the second world make of it."""
     worlds, looks = record["worlds"], record["looks"]
     place = worlds.index(record["life"][1])
-    ours, theirs, without = (looks[name][1][place] for name in (PTNCN, LSTM, UNCORRECTED))
-    gain = without / ours - 1
-    helps = (
-        "which hardly matters here"
-        if abs(gain) <= TIE
-        else f"which {'helps' if gain > 0 else 'harms'} by {abs(gain):.0%}"
-    )
+    ours, theirs = (looks[name][1][place] for name in (PTNCN, LSTM))
     return (
         f"**Never seen, never learnt.** After {record['life'][0]} alone, with learning switched off, unseen "
         f"{worlds[place]} cost the {NAMES[PTNCN]} {ours:.1f} a frame, the {NAMES[LSTM]} {theirs:.1f}, and repeating "
-        f"the last frame {looks['copy'][0][place]:.1f}. The {NAMES[PTNCN]} still corrects its state at every frame by "
-        f"what it got wrong, {helps}: without that, the same weights make {without:.1f}."
+        f"the last frame {looks['copy'][0][place]:.1f}."
+    )
+
+
+def correcting(record: Record) -> str:
+    """What the correction of states is worth when weights are frozen: the mean of all looks but the first."""
+    ours, without = (
+        sum(map(sum, record["looks"][name][1:])) / (len(record["life"]) * len(record["worlds"]))
+        for name in (PTNCN, UNCORRECTED)
+    )
+    gain = without / ours - 1
+    told = "that hardly matters" if abs(gain) <= TIE else f"that {'helps' if gain > 0 else 'harms'}"
+    return (
+        f"**Frozen weights, living states.** The {NAMES[PTNCN]} corrects its state at every frame by what it got wrong, "
+        f"even when its weights are frozen, and {told}: the mean of all looks is {ours:.1f}, and {without:.1f} when "
+        "the same weights do without correction, which they never did while they learnt."
     )
 
 
@@ -140,11 +150,11 @@ def forgetting(record: Record) -> str:
 def cost(record: Record) -> str:
     """Time and size."""
     both = [record["learners"][name] for name in (PTNCN, LSTM)]
-    stride = both[1]["options"]["stride"]
+    stride, window = (both[1]["options"][name] for name in ("stride", "window"))
     return (
         f"**Cost.** {NAMES[PTNCN]}: {both[0]['weights']:,} weights, {both[0]['milliseconds']:.2f} ms a frame, an "
         f"update at each. {NAMES[LSTM]}: {both[1]['weights']:,} weights, {both[1]['milliseconds']:.2f} ms a frame, an "
-        f"update every {stride} frames, for which it stores and unrolls them."
+        f"update every {stride} frames, for which it stores and unrolls {window}."
     )
 
 

@@ -1,0 +1,23 @@
+"""Neither learner of the demo is held back: its options are the best that were found, by the record of the search."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ptncn.demo.contestants import LSTM, LSTM_OPTIONS, PTNCN, PTNCN_OPTIONS
+
+TRIED = json.loads((Path(__file__).resolve().parents[2] / "results/demo/options.json").read_text())
+NOISE = 0.01
+"""Share of the error below which a difference means nothing."""
+SLOWER = 1.5
+"""How much more time a frame may take; the demo is to end within minutes."""
+
+
+@pytest.mark.parametrize(("name", "options"), [(PTNCN, PTNCN_OPTIONS), (LSTM, LSTM_OPTIONS)])
+def test_nothing_that_was_tried_is_clearly_better_in_the_same_time(name, options):
+    tried = [each for each in TRIED["tried"] if each["learner"] == name]
+    (chosen,) = (each for each in tried if each["options"] == options)
+    others = [each for each in tried if each["milliseconds"] <= SLOWER * chosen["milliseconds"]]
+    assert len(others) >= 6
+    assert chosen["error"] <= (1 + NOISE) * min(each["error"] for each in others)
