@@ -129,8 +129,8 @@ def correcting(record: Record) -> str:
     told = "that hardly matters" if abs(gain) <= TIE else f"that {'helps' if gain > 0 else 'harms'}"
     return (
         f"**Frozen weights, living states.** The {NAMES[PTNCN]} corrects its state at every frame by what it got "
-        f"wrong, even when its weights are frozen, and {told}: the mean of all looks is {ours:.1f}, and {without:.1f} when "
-        "the same weights do without correction, which they never did while they learnt."
+        f"wrong, even when its weights are frozen, and {told}: the mean of all looks is {ours:.1f}, and {without:.1f} "
+        "when the same weights do without correction, which they never did while they learnt."
     )
 
 
