@@ -84,7 +84,7 @@ def first_points(model: str, kind: str, *, online: bool) -> list[dict[str, Any]]
         return [usual] if usual else []
     name = f"lr_{usual.get('optimizer', 'sgd')}" if model == "ptncn" else "lr"
     point = {"optimizer": "sgd", "beta": 0.15, "error_rule": "fixed", "error_lr_factor": 1.0, **usual}
-    return [{**point, name: usual["lr"] * factor} for factor in (1, 0.3, 3, 0.1, 10)]
+    return [{**point, name: float(f"{usual['lr'] * factor:.3g}")} for factor in (1, 0.3, 3, 0.1, 10)]
 
 
 def tune(study: Study, workshop: Workshop, tell: Callable[[str], None]) -> dict[str, Any]:
