@@ -34,7 +34,7 @@ def test_every_part_of_a_record_is_on_the_page() -> None:
         "0.50 ×, helps",
         "4.50 ×, does not help",
         "no compiler",
-        "sum 10% (1)",
+        "| 8-2x32, batch 1 | 0.100 | 50.0% | 50.0% |",
     ):
         assert words in page
     assert "not idle" not in page

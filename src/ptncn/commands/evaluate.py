@@ -13,6 +13,7 @@ from ptncn.commands.reproduce import one_line_errors
 from ptncn.data.corpora import TextSplit
 from ptncn.experiments.plan import Pass, Plan
 from ptncn.experiments.runner import execute, tidy
+from ptncn.experiments.setting import LAPTOP_VIDEO
 from ptncn.experiments.tasks import NAMES, open_task
 from ptncn.experiments.workshop import Interrupted, Reporter, Stop, Workshop
 
@@ -21,7 +22,7 @@ def evaluate(
     network: Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="A network that `ptncn train` has kept.")],
     data: Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}; or a .npy file, a GIF or a folder.")],
     split: Annotated[str, typer.Option(help=f"One of {', '.join(get_args(TextSplit))}.")] = "test",
-    sequences: Annotated[int, typer.Option(min=1, help="How many, at most.")] = 1000,
+    sequences: Annotated[int, typer.Option(min=1, help="How many, at most.")] = LAPTOP_VIDEO.test,
     objects: Annotated[int, typer.Option(min=1, help="How many objects bounce about in a video.")] = 2,
     learn: Annotated[bool, typer.Option("--learn", help="Test, then train: the weights go on learning.")] = False,
     batch_size: Annotated[int, typer.Option(min=1, help="Sequences side by side.")] = 20,
