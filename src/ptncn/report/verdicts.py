@@ -25,7 +25,7 @@ def mark(cell: Cell, subject: Subject) -> str:
         return "– for reference"
     if subject.bounds:
         return "● within the bound" if cell.ours <= cell.paper + SLACK else "▲ grows faster"
-    if round(cell.ratio, 2) > 1:
+    if cell.ratio > 1:
         return "▲ not reached; other data" if cell.stands_in else "▲ not reached"
     return "◇ lower; other data" if cell.stands_in else "● reached"
 
