@@ -13,7 +13,7 @@ from ptncn import checkpoint
 from ptncn.commands.reproduce import errors, one_line_errors, say_how_to_go_on
 from ptncn.experiments.base import Job, perform
 from ptncn.experiments.own import own_experiment
-from ptncn.experiments.setting import LAPTOP_TEXT, LAPTOP_VIDEO
+from ptncn.experiments.setting import find_setting
 from ptncn.experiments.tasks import NAMES
 from ptncn.experiments.training import Training
 from ptncn.experiments.workshop import Interrupted, Reporter, Stop, Workshop
@@ -52,9 +52,8 @@ def train(
     """
     stop = Stop()
     with one_line_errors(), stop.listen():
-        text = data in ("ptb", "python-reference")
         setting = replace(
-            LAPTOP_TEXT if text else LAPTOP_VIDEO,
+            find_setting(data, "laptop"),
             canvas=canvas,
             sequences=sequences,
             epochs=epochs,

@@ -11,8 +11,7 @@ import typer
 
 from ptncn.commands.reproduce import errors, one_line_errors, say_how_to_go_on
 from ptncn.experiments.continual import SCALES as CONTINUAL
-from ptncn.experiments.prediction import TEXTS
-from ptncn.experiments.setting import SCALES, TEXT, VIDEO
+from ptncn.experiments.setting import SCALES, find_setting
 from ptncn.experiments.tasks import NAMES, check_name
 from ptncn.experiments.tuning import Study, write_config
 from ptncn.experiments.tuning import tune as search
@@ -53,8 +52,7 @@ def tune(
         check_name(data)
         if scale not in SCALES:
             raise ValueError(f"unknown scale {scale!r}; choose one of: {', '.join(SCALES)}")
-        kind = CONTINUAL if batch_size == 1 else TEXT if data in TEXTS else VIDEO
-        setting = kind[scale]
+        setting = CONTINUAL[scale] if batch_size == 1 else find_setting(data, scale)
         setting = replace(
             setting,
             sequences=sequences or setting.sequences,

@@ -19,6 +19,20 @@ Cells = dict[str, dict[str, float | None]]
 """{metric: {column: value}} of one model; the column is "" where a metric has only one."""
 
 
+def paper_cells(
+    columns: tuple[str, ...], metrics: tuple[str, ...], *rows: tuple[Any, ...]
+) -> dict[str, dict[str, dict[str, float]]]:
+    """The paper's numbers by metric, model and column, from rows as it prints them: all metrics of a column in turn.
+
+    >>> paper_cells(("left", "right"), ("ce", "se"), ("esn", 1.0, 2.0, 3.0, 4.0))["se"]
+    {'esn': {'left': 2.0, 'right': 4.0}}
+    """
+    return {
+        metric: {model: dict(zip(columns, values[place :: len(metrics)], strict=True)) for model, *values in rows}
+        for place, metric in enumerate(metrics)
+    }
+
+
 @dataclass(frozen=True)
 class Job:
     """One run, by names alone: any process can do it."""

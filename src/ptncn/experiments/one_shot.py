@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from torch import nn
 
-from ptncn.experiments.base import Cells, Experiment, Findings, Job, collect, evaluate
+from ptncn.experiments.base import Cells, Experiment, Findings, Job, collect, evaluate, paper_cells
 from ptncn.experiments.plan import Plan
 from ptncn.experiments.prediction import final_pass, notes
 from ptncn.experiments.setting import VIDEO
@@ -86,14 +86,6 @@ def cells(record: Record) -> Cells:
     }
 
 
-def _rows(*rows: tuple[str, float, float, float, float]) -> dict[str, dict[str, dict[str, float]]]:
-    first, second = "one-shot notmnist", "zero-shot fashion-mnist"
-    return {
-        "ce": {model: {first: ce, second: ce2} for model, ce, _, ce2, _ in rows},
-        "se": {model: {first: se, second: se2} for model, _, se, _, se2 in rows},
-    }
-
-
 EXPERIMENT = Experiment(
     name="one-shot",
     about="appendix: test-then-train on letters with SGD at 0.01, then clothes with frozen weights",
@@ -104,7 +96,9 @@ EXPERIMENT = Experiment(
     cells=cells,
     trainings=lambda job: [training(job)],
     test=("zero-shot", "se"),
-    paper=_rows(
+    paper=paper_cells(
+        ("one-shot notmnist", "zero-shot fashion-mnist"),
+        ("ce", "se"),
         ("lstm-bptt", 882.71, 269.65, 689.96, 101.892),
         ("lstm-sab", 883.61, 272.58, 691.28, 103.778),
         ("lstm-rtrl", 863.12, 239.62, 640.09, 97.018),

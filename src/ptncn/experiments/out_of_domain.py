@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ptncn.experiments.base import Cells, Experiment, Findings, Job, collect, evaluate
-from ptncn.experiments.plan import Pass, Plan
-from ptncn.experiments.prediction import notes
+from ptncn.experiments.plan import Plan
+from ptncn.experiments.prediction import final_pass, notes
 from ptncn.experiments.setting import VIDEO
 from ptncn.experiments.tasks import Task, open_task
 from ptncn.experiments.training import Training
@@ -38,16 +39,7 @@ def run(job: Job, workshop: Workshop) -> Findings:
         config=config(job),
         start=lambda: wanted.make(workshop).learner,
         passes=tuple(
-            Pass(
-                name=f"objects/{count}",
-                data=videos(count).test,
-                metrics=("ce", "se"),
-                batch_size=20,
-                limit=wanted.setting.test,
-                keep_errors=True,
-                film=2,
-            )
-            for count in OBJECTS
+            replace(final_pass(wanted, f"objects/{count}", film=2), data=videos(count).test) for count in OBJECTS
         ),
         curve_metric="se",
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptncn.experiments.base import Cells, Experiment, Findings, Job, collect, evaluate
+from ptncn.experiments.base import Cells, Experiment, Findings, Job, collect, evaluate, paper_cells
 from ptncn.experiments.plan import Pass, Plan
-from ptncn.experiments.setting import TEXT, VIDEO
+from ptncn.experiments.setting import VIDEO, find_setting
 from ptncn.experiments.training import Training
 from ptncn.experiments.workshop import Workshop
 from ptncn.learners.memory import in_words
@@ -38,12 +38,10 @@ TEXT_MODELS = (
     "lstm-rtrl",
     "ptncn",
 )
-TEXTS = ("ptb", "python-reference")
 
 
 def training(job: Job) -> Training:
-    setting = (TEXT if job.data in TEXTS else VIDEO)[job.scale]
-    return Training(job.model, job.data, job.seed, setting, job.configs)
+    return Training(job.model, job.data, job.seed, find_setting(job.data, job.scale), job.configs)
 
 
 def final_pass(of: Training, name: str = "test", *, film: int = 0) -> Pass:
@@ -114,20 +112,6 @@ def cells(record: Record) -> Cells:
     return {f"test_{metric}": {record.data: value} for metric, value in record.metrics["test"].items()}
 
 
-def _videos(*rows: tuple[str, float, float, float, float]) -> dict[str, dict[str, dict[str, float]]]:
-    return {
-        "test_ce": {model: {"mnist": ce, "notmnist": ce2} for model, ce, _, ce2, _ in rows},
-        "test_se": {model: {"mnist": se, "notmnist": se2} for model, _, se, _, se2 in rows},
-    }
-
-
-def _texts(*rows: tuple[str, float, float]) -> dict[str, dict[str, dict[str, float]]]:
-    return {
-        "valid_bpc": {model: {"ptb": valid} for model, valid, _ in rows},
-        "test_bpc": {model: {"ptb": test} for model, _, test in rows},
-    }
-
-
 EXPERIMENT = Experiment(
     name="prediction",
     about="table I: bouncing MNIST and NotMNIST, Penn Treebank",
@@ -139,7 +123,9 @@ EXPERIMENT = Experiment(
     trainings=lambda job: [training(job)],
     test=("test", "se"),
     paper={
-        **_videos(
+        **paper_cells(
+            ("mnist", "notmnist"),
+            ("test_ce", "test_se"),
             ("lstm-bptt", 375.42, 85.27, 787.51, 256.66),
             ("lstm-sab", 379.3, 86.79, 787.59, 256.89),
             ("gru-bptt", 375.0, 85.18, 788.00, 257.01),
@@ -150,7 +136,9 @@ EXPERIMENT = Experiment(
             ("lstm-rtrl", 361.2, 85.89, 778.29, 222.08),
             ("ptncn", 338.79, 79.67, 713.67, 176.73),
         ),
-        **_texts(
+        **paper_cells(
+            ("ptb",),
+            ("valid_bpc", "test_bpc"),
             ("lstm-tbptt", 1.61, 1.56),
             ("lstm-bptt", 1.48, 1.38),
             ("lstm-sab", 1.49, 1.40),

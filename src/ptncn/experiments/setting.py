@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ptncn.data.show import TEXTS
+
 SCALES = ("smoke", "laptop", "paper")
 
 
@@ -160,3 +162,15 @@ PAPER_TEXT = Setting(
 
 VIDEO = {"smoke": SMOKE_VIDEO, "laptop": LAPTOP_VIDEO, "paper": PAPER_VIDEO}
 TEXT = {"smoke": SMOKE_TEXT, "laptop": LAPTOP_TEXT, "paper": PAPER_TEXT}
+
+
+def is_text(data: str) -> bool:
+    return data in TEXTS
+
+
+def find_setting(data: str, scale: str) -> Setting:
+    """
+    >>> find_setting("ptb", "paper").layers, find_setting("mnist", "paper").layers
+    (2, 3)
+    """
+    return (TEXT if is_text(data) else VIDEO)[scale]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptncn.experiments.base import Cells, Experiment, Findings, Job, collect, evaluate
+from ptncn.experiments.base import Cells, Experiment, Findings, Job, collect, evaluate, paper_cells
 from ptncn.experiments.plan import Plan
 from ptncn.experiments.prediction import final_pass, notes
 from ptncn.experiments.setting import VIDEO
@@ -14,6 +14,7 @@ from ptncn.records import Record
 
 MODELS = ("lstm-bptt", "lstm-sab", "lstm-rtrl", "ptncn")
 ARROW = "-to-"
+WAYS = (f"notmnist{ARROW}mnist", f"mnist{ARROW}notmnist")
 
 
 def training(job: Job) -> Training:
@@ -57,25 +58,19 @@ def cells(record: Record) -> Cells:
     return {metric: {record.data: value} for metric, value in record.metrics.items()}
 
 
-def _rows(*rows: tuple[str, float, float, float, float]) -> dict[str, dict[str, dict[str, float]]]:
-    first, second = f"notmnist{ARROW}mnist", f"mnist{ARROW}notmnist"
-    return {
-        "ce": {model: {first: ce, second: ce2} for model, ce, _, ce2, _ in rows},
-        "se": {model: {first: se, second: se2} for model, _, se, _, se2 in rows},
-    }
-
-
 EXPERIMENT = Experiment(
     name="zero-shot",
     about="table III: trained on digits, tested on letters with frozen weights, and the other way round",
-    models={f"notmnist{ARROW}mnist": MODELS, f"mnist{ARROW}notmnist": MODELS},
+    models=dict.fromkeys(WAYS, MODELS),
     seeds={scale: VIDEO[scale].seeds for scale in VIDEO},
     config=config,
     run=run,
     cells=cells,
     trainings=lambda job: [training(job)],
     test=("test", "se"),
-    paper=_rows(
+    paper=paper_cells(
+        WAYS,
+        ("ce", "se"),
         ("lstm-bptt", 492.21, 104.76, 1297.26, 325.56),
         ("lstm-sab", 499.21, 105.87, 1299.28, 329.59),
         ("lstm-rtrl", 447.28, 99.89, 1211.01, 293.56),

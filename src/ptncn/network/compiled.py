@@ -75,7 +75,9 @@ class CompiledStep:
         self._postponed = {
             name: part
             for name, part in self.weights.items()
-            if _postpones(part, rows, config) and (config.error_rule != "fixed" or name[0] != "E")
+            if config.optimizer == "sgd"  # only descent without moments is a sum of outer products
+            and part.postpones(rows, keep=1 - config.weight_decay)
+            and (config.error_rule != "fixed" or name[0] != "E")
         }
         self._entries: dict[str, Matrix] = {}
         self._kept: list[Any] = []  # what the structures point to
@@ -186,8 +188,3 @@ def compiled_step(
     if rows > few and kernels.gemm(weights[0].dtype) is None:
         return None
     return CompiledStep(layers, learning, output, config, rows)
-
-
-def _postpones(part: Synapses, rows: int, config: Config) -> bool:
-    """Only descent without moments is a sum of outer products."""
-    return config.optimizer == "sgd" and not config.weight_decay and part.postpones(rows)

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ptncn.experiments import complexity, continual, discrete
-from ptncn.experiments.prediction import TEXTS
-from ptncn.experiments.setting import TEXT, VIDEO
+from ptncn.experiments.setting import TEXT, VIDEO, is_text
 from ptncn.records import Record
 
 ErrorKey = tuple[str, str] | None
@@ -48,7 +47,7 @@ def _prediction_errors(metric: str, column: str) -> ErrorKey:
 
 
 def _prediction_scale(record: Record) -> dict[str, Any]:
-    if record.data not in TEXTS:
+    if not is_text(record.data):
         return asdict(VIDEO["paper"])
     return {name: value for name, value in asdict(TEXT["paper"]).items() if name != "canvas"}
 

@@ -61,9 +61,12 @@ def _results(experiment: Experiment, subject: Subject, metric: str, cells: Seque
     used = [source for cell in cells for source in cell.sources]
     name = place(subject, metric, "" if several else cells[0].column)
     beside = ", beside the paper’s" if known else ""
-    sizes = "; ".join(dict.fromkeys(scale_in_words(subject, source.record) for source in used))
-    caption = f"**{name[:1].upper()}{name[1:]}**{beside}. Scale {sizes}."
+    caption = f"**{name[:1].upper()}{name[1:]}**{beside}. Scale {_sizes(subject, used)}."
     return Table(caption, [*headings, "seeds"], rows, origin(used), command(experiment, used))
+
+
+def _sizes(subject: Subject, sources: Sequence[Source]) -> str:
+    return "; ".join(dict.fromkeys(scale_in_words(subject, source.record) for source in sources))
 
 
 def _signed(value: float, like: float | None) -> str:
@@ -130,8 +133,7 @@ def _further(experiment: Experiment, subject: Subject, measured: Sequence[tuple[
     alone = [at for at, heading in enumerate(headings) if heading == "± sd" and all(r[at] == "–" for r in rows)]
     rows = [[cell for at, cell in enumerate(row) if at not in alone] for row in rows]
     headings = [heading for at, heading in enumerate(headings) if at not in alone]
-    sizes = "; ".join(dict.fromkeys(scale_in_words(subject, source.record) for source in used))
-    caption = f"**Further measures**, of which the paper has no numbers. Scale {sizes}."
+    caption = f"**Further measures**, of which the paper has no numbers. Scale {_sizes(subject, used)}."
     return Table(caption, [*headings, "seeds"], rows, origin(used), command(experiment, used))
 
 
