@@ -100,21 +100,22 @@ def alarms(record: Record) -> list[str]:
         "`ptncn stream` with its defaults, on streams in which single observations were spoilt. Recall is the share of "
         "these that gave an alarm; precision their share in all alarms; false alarms are given as a share of the "
         f"ordinary observations. The {record['echo']} observations after an anomaly are not counted: coming back from "
-        "it is a surprise as well.",
+        "it is a surprise as well. All passes of a stream count together: each seed draws another, and other places.",
         "",
-        "| | what | observations | anomalies | alarm rate | recall | precision | false alarms | of the rate |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| | what | passes | observations | anomalies | alarm rate | recall | precision | false alarms | of the rate |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name, stream in record["streams"].items():
-        first = f"{name} | {stream['about']} | {stream['observations']:,} | {stream['anomalies']}"
+        passes = stream["seeds"]
+        first = f"{name} | {stream['about']} | {passes} | {stream['observations']:,} | {stream['anomalies']}"
         for rate, found in stream["rates"].items():
             precision = "–" if found["precision"] is None else f"{found['precision']:.2f}"
             share = found["false_alarm_rate"] / float(rate)
-            told = f"{share:.2f} ×" if float(rate) * found["ordinary"] >= 5 else "too few to tell"
+            told = f"{share:.2f} ×" if float(rate) * found["ordinary"] / passes >= 5 else "too short to tell"
             lines.append(
                 f"| {first} | {rate} | {found['recall']:.2f} | {precision} | {found['false_alarm_rate']:.5f} | {told} |"
             )
-            first = " | | | "
+            first = " | | | | "
     return [*lines, ""]
 
 
@@ -155,18 +156,18 @@ def tuning(record: Record) -> list[str]:
     lines = [
         "## How all were tuned",
         "",
-        "Each model has a grid of twelve settings. Where data is random they are tried on another draw of the whole "
-        "stream, and the one with the least error is taken; otherwise on the first part of the stream, by the error in "
-        "its second half. The first part is then learnt from again, but not scored. The LSTM has 64 units, the ESN "
-        "100; a P-TNCN of 128 units has about as many weights as the LSTM. All grids are equally large, but not "
-        "equally well prepared: that of the P-TNCN was drawn up after a wider search on the data for validation, "
-        "those of the others hold usual values.",
+        f"Each model was tried with {record['trials']['ptncn']} settings. Those of River's models come from a grid, "
+        "those of the P-TNCN, the LSTM and the ESN from the same search: Optuna, ten usual settings first. Where data "
+        f"is random they are tried on {len(record['seeds']['validation'])} other draws of the whole stream, otherwise "
+        "on the first part of the stream, by the error in its second half; the one with the least error is taken. The "
+        "first part is then learnt from again, but not scored. The P-TNCN may have 64 or 128 units or two layers of "
+        "32, the LSTM 32, 64 or 128, the ESN 64, 100 or 128.",
         "",
         "| | chosen |",
         "|---|---|",
     ]
     for model, row in record["results"].items():
-        if len(record["grids"][model]) > 1:
+        if record["trials"][model] > 1:
             chosen = "; ".join(f"{name}: `{_short(row[name]['setting'])}`" for name in record["streams"])
             lines.append(f"| `{model}` | {chosen} |")
     return [*lines, ""]

@@ -6,7 +6,7 @@
     python benchmarks/streams.py --page         # docs/streams-results.md, from the records
 
 Each but the last also writes the page. `--workers 1` leaves other processors alone; what was interrupted goes on where
-it was. Every model forecasts one step, then learns. What it is to be set to is chosen among twelve settings on data
+it was. Every model forecasts one step, then learns. What it is to be set to is chosen among `TRIALS` settings on data
 that is not scored.
 """
 
@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import optuna
 import torch
 from rich.progress import track
 from river import compose, datasets, linear_model, preprocessing, time_series
@@ -42,8 +43,10 @@ RECORDS = ROOT / "results/streams"
 PARTIAL = ROOT / "results/streams/comparison.partial.json"
 SEEDS = {True: range(20), False: range(3)}
 """On the stream that switches, and on the others."""
-VALIDATION = 100
-"""The seed of the data by which settings are chosen, where data is random."""
+VALIDATION = (100, 101)
+"""The seeds of the data by which settings are chosen, where data is random."""
+TRIALS = 40
+"""Settings that each model is tried with."""
 NOISE = 0.1
 REGIME = 1200
 SMOOTH = 50
@@ -130,43 +133,82 @@ def grid(**choices: list[Any]) -> list[dict[str, Any]]:
     return [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
 
 
-UNITS = {"ptncn": (128,), "lstm-tbptt": (64,), "esn-rls": (100,)}
-GENTLE = {"beta": 0.05, "lam": 0.0, "eps": 1e-2}
-NETWORKS = [
-    {"hidden": (32, 32), "lr": 1e-3},
-    {"hidden": (64,), "lr": 2e-3},
-    {"hidden": (128,), "lr": 2e-3, "options": {"optimizer": "adam", **GENTLE}},
-    {"hidden": (32, 32), "lr": 4e-3, "options": {"optimizer": "adam", **GENTLE}},
-    {"hidden": (128,), "lr": 1e-2, "options": {"optimizer": "sgd", **GENTLE}},
-    {"hidden": (128,), "lr": 2e-2, "options": {"optimizer": "sgd", **GENTLE}},
-]
-"""Of the P-TNCN: what streams take by default, and less correction with other optimisers."""
-BPTT = [{"window": 10, "stride": 1}, {"window": 25, "stride": 25}]
+NETWORKS = ("ptncn", "lstm-tbptt", "esn-rls")
+"""Learners of ours: they run as streams, and their settings are searched; those of the others are gone through."""
+UNITS = {"ptncn": "32-32", "lstm-tbptt": "32", "esn-rls": "100"}
+"""What there is to choose from besides 64 and 128 in one layer."""
+STEPS = {"sgd": (5e-3, 1e-1), "momentum": (5e-4, 1e-2), "rmsprop": (3e-4, 1e-2), "adam": (3e-4, 1e-2)}
+WINDOWS = {"10/1": (10, 1), "10/5": (10, 5), "25/5": (25, 5), "25/25": (25, 25)}
+"""Steps that a gradient may flow back, and steps between updates."""
+USUAL: dict[str, list[dict[str, Any]]] = {
+    "ptncn": [
+        {"hidden": "64", "optimizer": "rmsprop", "lr_rmsprop": 2e-3, "beta": 0.3, "lam": 1e-3, "eps": 1e-3},
+        {"hidden": "32-32", "optimizer": "adam", "lr_adam": 4e-3, "beta": 0.05, "lam": 0.0, "eps": 1e-2},
+        {"hidden": "128", "optimizer": "adam", "lr_adam": 2e-3, "beta": 0.05, "lam": 0.0, "eps": 1e-2},
+        {"hidden": "128", "optimizer": "sgd", "lr_sgd": 1e-2, "beta": 0.05, "lam": 0.0},
+        {"hidden": "128", "optimizer": "momentum", "lr_momentum": 1e-3, "beta": 0.1, "lam": 0.0},
+    ],
+    "lstm-tbptt": [
+        {"hidden": "64", "optimizer": "adam", "lr_adam": 3e-3, "window": "10/1"},
+        {"hidden": "64", "optimizer": "rmsprop", "lr_rmsprop": 3e-3, "window": "10/1"},
+        {"hidden": "64", "optimizer": "adam", "lr_adam": 1e-2, "window": "10/5"},
+        {"hidden": "64", "optimizer": "adam", "lr_adam": 1e-2, "window": "25/25"},
+        {"hidden": "128", "optimizer": "rmsprop", "lr_rmsprop": 1e-3, "window": "10/1"},
+    ],
+    "esn-rls": [
+        {"hidden": "100", "forgetting": forgetting, "leak_rate": leak, "sr": 0.9, "input_scaling": 0.5}
+        for forgetting, leak in [(0.9999, 1.0), (0.9999, 0.3), (0.999, 1.0), (0.995, 1.0), (0.995, 0.3)]
+    ],
+}
+"""What the search begins with, each with the value and with its change to learn from."""
+
+
+def suggest(trial: optuna.Trial, model: str) -> dict[str, Any]:
+    """One setting of a learner of ours."""
+    hidden = trial.suggest_categorical("hidden", ["64", "128", UNITS[model]])
+    setting = {
+        "hidden": tuple(int(units) for units in hidden.split("-")),
+        "target": trial.suggest_categorical("target", ["change", "both"]),
+    }
+    if model == "esn-rls":
+        ranges = {"forgetting": (0.98, 0.9999), "leak_rate": (0.1, 1.0), "sr": (0.3, 1.2)}
+        options: dict[str, Any] = {name: trial.suggest_float(name, *limits) for name, limits in ranges.items()}
+        return setting | {
+            "options": options | {"input_scaling": trial.suggest_float("input_scaling", 0.1, 2, log=True)}
+        }
+    optimizer = trial.suggest_categorical("optimizer", list(STEPS))
+    setting["lr"] = trial.suggest_float(f"lr_{optimizer}", *STEPS[optimizer], log=True)
+    options = {"optimizer": optimizer}
+    if model == "lstm-tbptt":
+        options["window"], options["stride"] = WINDOWS[trial.suggest_categorical("window", list(WINDOWS))]
+    else:
+        options["beta"] = trial.suggest_float("beta", 0.02, 0.5, log=True)
+        options["lam"] = trial.suggest_categorical("lam", [0.0, 1e-3])
+        if optimizer in ("rmsprop", "adam"):
+            options["eps"] = trial.suggest_float("eps", 1e-3, 5e-2, log=True)
+    return setting | {"options": options}
+
+
 ORDERS = [
-    {"p": 2, "d": 0, "q": 0},
-    {"p": 12, "d": 0, "q": 0},
-    {"p": 25, "d": 0, "q": 0},
-    {"p": 12, "d": 1, "q": 0},
-    {"p": 12, "d": 1, "q": 12, "sd": 1},
-    {"p": 2, "d": 0, "q": 2, "sp": 2},
+    *({"p": p, "d": d, "q": 0} for p in (2, 6, 12, 25) for d in (0, 1)),
+    *({"p": 2, "d": d, "q": 2, "sp": sp, "sd": sd} for d in (0, 1) for sp in (1, 2) for sd in (0, 1)),
+    *({"p": 12, "d": 1, "q": q, "sd": sd} for q in (2, 12) for sd in (0, 1)),
 ]
 SEASONS = [
     {},
     {"beta": 0.1},
-    {"beta": 0.1, "gamma": 0.3, "season": True},
-    {"beta": 0.1, "gamma": 0.3, "season": True, "multiplicative": True},
+    *(
+        {"beta": beta, "gamma": gamma, "season": True, "multiplicative": multiplicative}
+        for beta, gamma in [(0.1, 0.3), (0.1, 0.1), (0.02, 0.3)]
+        for multiplicative in (False, True)
+    ),
 ]
 GRIDS: dict[str, list[dict[str, Any]]] = {
-    "ptncn": [{**network, "target": target} for network in NETWORKS for target in ("change", "both")],
-    "lstm-tbptt": grid(lr=[1e-3, 3e-3, 1e-2], target=["change", "both"], options=BPTT),
-    "esn-rls": grid(
-        target=["change", "both"],
-        options=[{"forgetting": f, "leak_rate": a} for f in (1.0, 0.999, 0.995) for a in (1.0, 0.3)],
-    ),
     "SNARIMAX": grid(order=ORDERS, regressor=["sgd", "bayes"]),
-    "Holt-Winters": grid(alpha=[0.2, 0.5, 0.8], rest=SEASONS),
+    "Holt-Winters": grid(alpha=[0.1, 0.2, 0.4, 0.6, 0.8], rest=SEASONS),
     "copy-last": [{}],
 }
+MODELS = (*NETWORKS, *GRIDS)
 
 
 def constant(x: dict[str, float]) -> dict[str, float]:
@@ -186,12 +228,12 @@ def make(model: str, setting: dict[str, Any], season: int, seed: int) -> Any:
             inputs = preprocessing.StandardScaler() + compose.FuncTransformer(constant)
             regressor = inputs | kinds[setting["regressor"]]()
             return time_series.SNARIMAX(**setting["order"], m=season, regressor=regressor)
-    return PTNCNForecaster(model, **{"hidden": UNITS[model], **setting}, seed=seed)
+    return PTNCNForecaster(model, **setting, seed=seed)
 
 
 def forecasts(model: str, setting: dict[str, Any], season: int, seed: int, data: Rows) -> Iterator[float]:
     """Of each observation but the first, what was forecast before it was learnt."""
-    if model in UNITS and data[0][0] is None:
+    if model in NETWORKS and data[0][0] is None:
         yield from streamed(model, setting, seed, data)
         return
     made, last = make(model, setting, season, seed), 0.0
@@ -207,10 +249,9 @@ def forecasts(model: str, setting: dict[str, Any], season: int, seed: int, data:
 
 def streamed(model: str, setting: dict[str, Any], seed: int, data: Rows) -> Iterator[float]:
     """The same for a learner of ours and a series alone: the prediction costs nothing that learning does not."""
-    given = {"hidden": UNITS[model], **setting}
-    target = given.pop("target")
+    given = {name: value for name, value in setting.items() if name != "target"}
     learner = partial(default_learner, name=model, seed=seed, **given)
-    outs = iter(ptncn.streaming.Stream(learner, ([y] for _, y in data), target=target))
+    outs = iter(ptncn.streaming.Stream(learner, ([y] for _, y in data), target=setting["target"]))
     for t, out in enumerate(outs):
         if t:
             yield data[t - 1][1] if out.prediction is None else out.prediction["x0"]
@@ -228,13 +269,31 @@ def errors(model: str, setting: dict[str, Any], season: int, seed: int, data: Ro
 
 
 def tune(model: str, stream: str) -> dict[str, Any]:
-    """The setting with the least mean absolute error, seed 0: on another draw of random data, after the part that is
-    never scored; otherwise in the second half of that part."""
-    settings, spec = GRIDS[model], STREAMS[stream]
-    data = rows(stream, seed=VALIDATION) if spec.random else rows(stream, 0)[: spec.tuned]
+    """The setting with the least mean absolute error on data that is not scored."""
+    if model in GRIDS:
+        return min(GRIDS[model], key=lambda setting: tried(model, setting, stream))
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
+    for usual, target in product(USUAL[model], ("both", "change")):
+        study.enqueue_trial(usual | {"target": target})
+
+    def objective(trial: optuna.Trial) -> float:
+        setting = suggest(trial, model)
+        trial.set_user_attr("setting", setting)
+        return tried(model, setting, stream)
+
+    study.optimize(objective, n_trials=TRIALS)
+    return study.best_trial.user_attrs["setting"]
+
+
+def tried(model: str, setting: dict[str, Any], stream: str) -> float:
+    """The mean absolute error with seed 0: on other draws of random data, after the part that is never scored;
+    otherwise in the second half of that part."""
+    spec = STREAMS[stream]
+    draws = [rows(stream, seed) for seed in VALIDATION] if spec.random else [rows(stream, 0)[: spec.tuned]]
     skipped = spec.tuned if spec.random else spec.tuned // 2
-    found = [errors(model, setting, spec.season, 0, data)[skipped:].mean() for setting in settings]
-    return settings[int(np.argmin(found))]
+    found = [errors(model, setting, spec.season, 0, data)[skipped:].mean() for data in draws]
+    return min(float(np.mean(found)), 1e9)
 
 
 def run(model: str, stream: str) -> dict[str, Any]:
@@ -242,7 +301,7 @@ def run(model: str, stream: str) -> dict[str, Any]:
     torch.set_num_threads(1)
     np.seterr(all="ignore")
     setting, spec = tune(model, stream), STREAMS[stream]
-    chance = spec.random or model in UNITS
+    chance = spec.random or model in NETWORKS
     found = []
     for seed in SEEDS[stream == "switch"] if chance else [0]:
         found.append(errors(model, setting, spec.season, seed, rows(stream, seed)))
@@ -288,7 +347,8 @@ def measure(workers: int) -> dict[str, Any]:
         "command": "python benchmarks/streams.py",
         **about(),
         "loadavg": {"before": round(load, 2)},
-        "seeds": {"switch": list(SEEDS[True]), "others": list(SEEDS[False]), "validation": VALIDATION},
+        "seeds": {"switch": list(SEEDS[True]), "others": list(SEEDS[False]), "validation": list(VALIDATION)},
+        "trials": {model: len(GRIDS[model]) if model in GRIDS else TRIALS for model in MODELS},
         "regime": REGIME,
         "smooth": SMOOTH,
         "streams": {
@@ -302,18 +362,18 @@ def measure(workers: int) -> dict[str, Any]:
             }
             for name, spec in STREAMS.items()
         },
-        "grids": GRIDS,
-        "results": {model: {stream: found[f"{model} on {stream}"] for stream in STREAMS} for model in GRIDS},
+        "results": {model: {stream: found[f"{model} on {stream}"] for stream in STREAMS} for model in MODELS},
     }
 
 
 def run_all(workers: int) -> dict[str, Any]:
     """The results by the names of model and stream; those that an interrupted run has left are taken over."""
-    same = json.loads(json.dumps({"grids": GRIDS, "seeds": [len(SEEDS[True]), len(SEEDS[False])]}))
+    same = json.loads(
+        json.dumps({"grids": GRIDS, "usual": USUAL, "trials": TRIALS, "seeds": [len(SEEDS[True]), len(SEEDS[False])]})
+    )
     kept = json.loads(PARTIAL.read_text(encoding="utf-8")) if PARTIAL.exists() else {}
     found = kept["found"] if kept.get("of") == same else {}
-    slow = ("lstm-tbptt", "esn-rls", "ptncn")
-    pairs = [pair for pair in product((*slow, *(set(GRIDS) - set(slow))), STREAMS) if " on ".join(pair) not in found]
+    pairs = [pair for pair in product(MODELS, reversed(STREAMS)) if " on ".join(pair) not in found]
     with ProcessPoolExecutor(max_workers=workers) as pool:
         jobs = {pool.submit(run, *pair): " on ".join(pair) for pair in pairs}
         for job in track(as_completed(jobs), description="models on streams", total=len(jobs)):
@@ -327,7 +387,7 @@ def times(record: dict[str, Any]) -> dict[str, Any]:
     torch.set_num_threads(1)
     load, results = os.getloadavg()[0], record["results"]
     took = {
-        model: round(cost(model, results[model]["sines"]["setting"]), 1) for model in track(GRIDS, description="times")
+        model: round(cost(model, results[model]["sines"]["setting"]), 1) for model in track(MODELS, description="times")
     }
     return {
         "command": "python benchmarks/streams.py --timing",

@@ -41,6 +41,27 @@ def test_anomalies_do_not_hide_the_next_ones_nor_raise_the_rate():
     assert 0.005 < found[~planted][3000:].mean() < 0.02
 
 
+def test_what_follows_on_an_anomaly_does_not_make_alarms_rare():
+    rng = np.random.default_rng(5)
+    surprises = rng.gamma(2, size=60_000)
+    planted = np.arange(2000, 60_000, 500)
+    surprises[planted] = 60 * rng.uniform(0.5, 2, size=len(planted))
+    for after in (1, 2, 3):
+        surprises[planted + after] *= 3
+    ordinary = np.ones(60_000, dtype=bool)
+    ordinary[:5000] = False
+    ordinary[(planted[:, None] + np.arange(6)).ravel()] = False
+    found = alarms(surprises, 0.001)
+    assert found[planted].mean() > 0.95
+    assert 0.0006 < found[ordinary].mean() < 0.0016
+
+
+def test_the_surprises_of_a_beginner_are_soon_forgotten():
+    surprises = np.random.default_rng(6).exponential(size=1200)
+    surprises[:200] *= 1000
+    assert 0.02 < alarms(surprises, 0.05)[500:].mean() < 0.1
+
+
 def test_the_world_may_become_more_surprising_for_good():
     rng = np.random.default_rng(3)
     found = alarms(np.concatenate([rng.exponential(size=5000), 50 * rng.exponential(size=10_000)]), 0.01)

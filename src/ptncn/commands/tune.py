@@ -59,9 +59,8 @@ def tune(
             valid=valid or setting.valid,
             batch_size=batch_size or setting.batch_size,
         )
-        study = Study(
-            model, data, setting, minutes, trials, runs / "tune" / f"{model}-{data}-{scale}-{setting.batch_size}.db"
-        )
+        sizes = f"{setting.sequences}x{setting.batch_size}"  # errors of other sizes belong to another study
+        study = Study(model, data, setting, minutes, trials, runs / "tune" / f"{model}-{data}-{scale}-{sizes}.db")
         workshop = Workshop(runs, every=float("inf"), reporter=Reporter(), stop=stop)
         try:
             found = search(study, workshop, lambda line: errors.print(line, markup=False, soft_wrap=True))

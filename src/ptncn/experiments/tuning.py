@@ -46,14 +46,16 @@ class Study:
 def suggest(trial: Any, model: str, kind: str) -> dict[str, Any]:
     """The options of one trial; ranges reach an order of magnitude to either side of what is usual."""
     if model == "ptncn":
-        optimizer = trial.suggest_categorical("optimizer", ["sgd", "rmsprop"])
-        low, high = (1e-5, 1e-2) if optimizer == "rmsprop" else (0.005, 0.5)
+        optimizer = trial.suggest_categorical("optimizer", ["sgd", "rmsprop", "adam"])
+        low, high = (0.005, 0.5) if optimizer == "sgd" else (1e-5, 1e-2)
         return {
             "optimizer": optimizer,
-            "rescale": "none" if optimizer == "rmsprop" else "unit",
-            "reduction": "mean" if optimizer == "rmsprop" else "sum",
+            "rescale": "unit" if optimizer == "sgd" else "none",
+            "reduction": "sum" if optimizer == "sgd" else "mean",
             "lr": trial.suggest_float(f"lr_{optimizer}", low, high, log=True),
             "beta": trial.suggest_float("beta", 0.05, 1.0, log=True),
+            "gamma": trial.suggest_categorical("gamma", [0.0, 0.01]),
+            "lam": trial.suggest_categorical("lam", [0.0, 0.0001, 0.001]),
             "error_rule": trial.suggest_categorical("error_rule", ["fixed", "transpose"]),
             "error_lr_factor": trial.suggest_categorical("error_lr_factor", [0.01, 0.1, 1.0]),
         }
@@ -83,8 +85,8 @@ def first_points(model: str, kind: str, *, online: bool) -> list[dict[str, Any]]
     if "lr" not in usual:
         return [usual] if usual else []
     name = f"lr_{usual.get('optimizer', 'sgd')}" if model == "ptncn" else "lr"
-    point = {"optimizer": "sgd", "beta": 0.15, "error_rule": "fixed", "error_lr_factor": 1.0, **usual}
-    return [{**point, name: float(f"{usual['lr'] * factor:.3g}")} for factor in (1, 0.3, 3, 0.1, 10)]
+    point = {"optimizer": "sgd", "beta": 0.15, "gamma": 0.0, "lam": 0.0, "error_rule": "fixed", "error_lr_factor": 1.0}
+    return [{**point, **usual, name: float(f"{usual['lr'] * factor:.3g}")} for factor in (1, 0.3, 3, 0.1, 10)]
 
 
 def tune(study: Study, workshop: Workshop, tell: Callable[[str], None]) -> dict[str, Any]:
@@ -98,7 +100,7 @@ def tune(study: Study, workshop: Workshop, tell: Callable[[str], None]) -> dict[
     search = optuna.create_study(
         study_name=study.name,
         storage=f"sqlite:///{study.storage}",
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=1, n_warmup_steps=1),
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=1),
         load_if_exists=True,
     )
     search.sampler = optuna.samplers.TPESampler(seed=study.seed + len(search.trials))  # not the same points again

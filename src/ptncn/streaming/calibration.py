@@ -10,8 +10,14 @@ from typing import Any
 
 import torch
 
-GROSS = 3.0
-"""Surprise of more than so many times the threshold is hardly usual, even where tails are heavy."""
+BULK = (0.1, 0.02)
+"""Where the tail is measured: the surprises that such shares of the window exceed. A few anomalies hardly move them."""
+GROSS = 0.2
+"""Gross is what a tail that falls off like a power exceeds with this share of the alarm rate."""
+FAR = 3.0
+"""Gross is also what exceeds the threshold of the alarm so many times, where tails are so heavy that this is less."""
+ECHO = 5
+"""Observations after a gross one that may be surprising on its account."""
 MOST_GROSS = 0.02
 """The share of gross surprises up to which they are anomalies; where there are more of them, that is how things are."""
 
@@ -24,11 +30,16 @@ class Calibrator:
     is false with a probability of at most `rate`, whatever their distribution, and none can come before
     1/`rate` surprises were seen.
 
-    Gross anomalies are left out of the window, lest they hide the next and make alarms rarer than `rate`; but no more
-    of them than two in a hundred, or the share `rate` if that is more. So even where the gross is usual there are no
-    more than so many alarms too much.
+    Gross anomalies and what follows on them are left out of the window, lest they hide the next and make alarms rarer
+    than `rate`. What is gross is told by the bulk of the surprises, continued as a Pareto tail [^2]: anomalies among
+    the largest do not move it. But no more are left out than two in a hundred, or the share `rate` if that is more. So
+    even where the gross is usual there are no more than so many alarms too much.
+
+    Until the window is full it holds the later half of what was seen: a learner that knows nothing yet is surprised
+    by what is usual.
 
     [^1]: Laxhammar, Falkman: Online learning and sequential anomaly detection in trajectories. IEEE TPAMI 36, 2014.
+    [^2]: Weissman: Estimation of parameters and large quantiles based on the k largest observations. JASA 73, 1978.
 
     >>> calibrator = Calibrator(rate=0.1)
     >>> scores = [calibrator.update(float(surprise)) for surprise in range(20)]
@@ -47,6 +58,7 @@ class Calibrator:
         self._ranked: list[float] = []
         self._left_out: deque[int] = deque()
         self._seen = 0
+        self._echo = 0
 
     def update(self, surprise: float) -> float:
         """The score of a surprise among those before it; then it joins them."""
@@ -56,10 +68,12 @@ class Calibrator:
         self._seen += 1
         while self._left_out and self._left_out[0] <= self._seen - self.window:
             self._left_out.popleft()
-        if self.is_alarm(score) and self._is_gross(surprise):
+        gross = self.is_alarm(score) and self._is_gross(surprise)
+        self._echo = ECHO if gross else max(0, self._echo - 1)
+        if (gross or self._echo) and len(self._left_out) < max(self.rate, MOST_GROSS) * len(ranked):
             self._left_out.append(self._seen)
             return score
-        if len(self._recent) == self.window:
+        if len(self._recent) >= min(self.window, max(2 / self.rate, self._seen / 2)):
             del ranked[bisect_left(ranked, self._recent.popleft())]
         self._recent.append(surprise)
         insort(ranked, surprise)
@@ -69,19 +83,25 @@ class Calibrator:
         return score >= 1 - self.rate - 1e-12
 
     def _is_gross(self, surprise: float) -> bool:
-        ranked = self._ranked
-        threshold = ranked[math.ceil((1 - self.rate) * len(ranked)) - 1]
-        return surprise > GROSS * threshold and len(self._left_out) < max(self.rate, MOST_GROSS) * len(ranked)
+        """Whether it lies beyond q(p) = q(b) (b/p)^ξ at p = GROSS · rate, with ξ from the two quantiles of the bulk."""
+        count = len(self._ranked) + len(self._left_out)
+        near, far = (self._ranked[min(math.ceil((1 - b) * count), len(self._ranked)) - 1] for b in BULK)
+        if near <= 0:
+            return False
+        xi = math.log(far / near) / math.log(BULK[0] / BULK[1])
+        threshold = self._ranked[math.ceil((1 - self.rate) * len(self._ranked)) - 1]
+        return surprise > min(near * math.pow(BULK[0] / (GROSS * self.rate), xi), FAR * threshold)
 
     def tree(self) -> dict[str, Any]:
         return {
             "recent": torch.tensor(list(self._recent), dtype=torch.float64),
             "left_out": list(self._left_out),
             "seen": self._seen,
+            "echo": self._echo,
         }
 
     def load_tree(self, tree: Mapping[str, Any]) -> None:
         self._recent = deque(tree["recent"].tolist())
         self._ranked = sorted(self._recent)
         self._left_out = deque(tree["left_out"])
-        self._seen = tree["seen"]
+        self._seen, self._echo = tree["seen"], tree["echo"]
