@@ -23,24 +23,32 @@ BLOCKS = 100
 
 
 def measure_long_run(what: str, shape: Shape, steps: int) -> dict[str, Any]:
-    """Milliseconds a step in the first and in the last tenth of a run, and how many numbers became denormal.
+    """Milliseconds a step at the end of a run, those of a network in its first steps, and how many denormal numbers.
 
-    After the middle of the run nothing happens any more, all observations are 0, and whatever can fade does.
+    After the middle of the run nothing happens any more, all observations are 0, and whatever can fade does. In the
+    last tenth each block of steps is followed by one of a fresh network, so that the two meet the same machine.
     """
     options = NETWORKS[what]
-    network = PTNCN(shape.inputs, shape.sizes[1:], lr=STEP_SIZES[options["optimizer"]], **options)
-    state, source = network.begin(shape.batch), frames(shape)
-    silence = torch.zeros_like(source)
+    old, young = (
+        PTNCN(shape.inputs, shape.sizes[1:], lr=STEP_SIZES[options["optimizer"]], **options) for _ in range(2)
+    )
+    state, source = old.begin(shape.batch), frames(shape)
+    young_state, silence = young.begin(shape.batch), torch.zeros_like(source)
 
-    def block(observations: Tensor) -> None:
+    def block(network: PTNCN, state: Any, observations: Tensor) -> None:
         for t in range(steps // BLOCKS):
             network.step(observations[t % len(observations)], state)
 
-    halves = [source] * (BLOCKS // 2) + [silence] * (BLOCKS // 2)
-    times = [seconds(partial(block, observations)) for observations in halves]
-    first, last = (statistics.median(part) for part in (times[: BLOCKS // 10], times[-BLOCKS // 10 :]))
+    last_tenth = BLOCKS // 10
+    for observations in [source] * (BLOCKS // 2) + [silence] * (BLOCKS // 2 - last_tenth):
+        block(old, state, observations)
+    late, early = [], []
+    for _ in range(last_tenth):
+        late.append(seconds(partial(block, old, state, silence)))
+        early.append(seconds(partial(block, young, young_state, source)))
+    first, last = statistics.median(early), statistics.median(late)
     each = 1000 / (steps // BLOCKS)
-    held = [*network.parameters(), *network.buffers(), *tensors_of(state)]
+    held = [*old.parameters(), *old.buffers(), *tensors_of(state)]
     return {
         "what": what,
         "shape": shape.name,

@@ -76,7 +76,10 @@ def long_runs(record: dict[str, Any]) -> list[str]:
     lines = []
     if runs:
         headings = ("network", "steps", "µs a step, first tenth", "last tenth", "denormal numbers")
-        silence = "In the second half all observations are 0: whatever can fade, fades."
+        silence = (
+            "In the second half all observations are 0: whatever can fade, fades. Blocks of the last tenth are timed "
+            "in turn with blocks of a second network in its first."
+        )
         lines += ["## Long runs", "", silence, "", *table(headings, runs)]
     if "generator" in record:
         data = record["generator"]

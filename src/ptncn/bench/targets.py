@@ -83,7 +83,7 @@ def _of_growth(record: dict[str, Any]) -> Iterator[Verdict]:
 def _of_the_rest(record: dict[str, Any]) -> Iterator[Verdict]:
     for run in record.get("long", []):
         ratio = run["last_ms"] / run["first_ms"]
-        target = f"{run['what']}, {run['steps']:,} steps: the last tenth at most {SLOWER:g} × the first"
+        target = f"{run['what']}, {run['steps']:,} steps: the last tenth at most {SLOWER:g} × a first tenth"
         yield target, f"{ratio:.3f} ×", ratio <= SLOWER
         target = f"{run['what']}, {run['steps']:,} steps: no denormal numbers"
         yield target, f"{run['denormals']:,} of {run['numbers']:,}", run["denormals"] == 0

@@ -76,7 +76,7 @@ def suggest(trial: Any, model: str, kind: str) -> dict[str, Any]:
 
 
 def first_points(model: str, kind: str, *, online: bool) -> list[dict[str, Any]]:
-    """What is tried before the search sets in: the defaults, then smaller and larger steps.
+    """What is tried before the search sets in: the defaults, then smaller and larger steps, and for E the other rule.
 
     >>> [round(point["lr"], 4) for point in first_points("rnn-bptt", "video", online=False)]
     [0.001, 0.0003, 0.003, 0.0001, 0.01]
@@ -86,7 +86,11 @@ def first_points(model: str, kind: str, *, online: bool) -> list[dict[str, Any]]
         return [usual] if usual else []
     name = f"lr_{usual.get('optimizer', 'sgd')}" if model == "ptncn" else "lr"
     point = {"optimizer": "sgd", "beta": 0.15, "gamma": 0.0, "lam": 0.0, "error_rule": "fixed", "error_lr_factor": 1.0}
-    return [{**point, **usual, name: float(f"{usual['lr'] * factor:.3g}")} for factor in (1, 0.3, 3, 0.1, 10)]
+    points = [{**point, **usual, name: float(f"{usual['lr'] * factor:.3g}")} for factor in (1, 0.3, 3, 0.1, 10)]
+    if model == "ptncn":
+        other = "fixed" if usual.get("error_rule") == "transpose" else "transpose"
+        points.insert(1, {**points[0], "error_rule": other})
+    return points
 
 
 def tune(study: Study, workshop: Workshop, tell: Callable[[str], None]) -> dict[str, Any]:

@@ -8,6 +8,7 @@
 #define SOFTMAX 9
 #define LARGE (1 << 16)                   /* weights that are worth the waking of threads */
 #define BLOCK 1024                         /* columns at a time: four rows of them stay in the first cache */
+#define PACK 64                            /* rows whose activities are laid side by side at a time */
 #define TILE (64 / (int64_t)sizeof(REAL)) /* columns in two registers */
 
 #if defined(__x86_64__) && defined(__GNUC__)

@@ -165,12 +165,14 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "best": {
         "biases": False,
-        "beta": 0.25,
+        "beta": 0.5,
+        "gamma": 0.0,
+        "lam": 0.0,
         "error_rule": "transpose",
         "rescale": "none",
         "reduction": "mean",
         "optimizer": "rmsprop",
-        "lr": 0.0006,
+        "lr": 0.001,
     },
 }
 """Options that differ from the defaults of `Config`."""
