@@ -142,11 +142,19 @@ WINDOWS = {"10/1": (10, 1), "10/5": (10, 5), "25/5": (25, 5), "25/25": (25, 25)}
 """Steps that a gradient may flow back, and steps between updates."""
 USUAL: dict[str, list[dict[str, Any]]] = {
     "ptncn": [
-        {"hidden": "64", "optimizer": "rmsprop", "lr_rmsprop": 2e-3, "beta": 0.3, "lam": 1e-3, "eps": 1e-3},
-        {"hidden": "32-32", "optimizer": "adam", "lr_adam": 4e-3, "beta": 0.05, "lam": 0.0, "eps": 1e-2},
-        {"hidden": "128", "optimizer": "adam", "lr_adam": 2e-3, "beta": 0.05, "lam": 0.0, "eps": 1e-2},
-        {"hidden": "128", "optimizer": "sgd", "lr_sgd": 1e-2, "beta": 0.05, "lam": 0.0},
-        {"hidden": "128", "optimizer": "momentum", "lr_momentum": 1e-3, "beta": 0.1, "lam": 0.0},
+        {
+            "hidden": "64",
+            "gain": 0.8,
+            "optimizer": "rmsprop",
+            "lr_rmsprop": 2e-3,
+            "beta": 0.3,
+            "lam": 1e-3,
+            "eps": 1e-3,
+        },
+        {"hidden": "32-32", "gain": 0.6, "optimizer": "adam", "lr_adam": 4e-3, "beta": 0.05, "lam": 0.0, "eps": 1e-2},
+        {"hidden": "128", "gain": 1.1, "optimizer": "adam", "lr_adam": 2e-3, "beta": 0.05, "lam": 0.0, "eps": 1e-2},
+        {"hidden": "128", "gain": 1.1, "optimizer": "sgd", "lr_sgd": 1e-2, "beta": 0.05, "lam": 0.0},
+        {"hidden": "128", "gain": 1.0, "optimizer": "momentum", "lr_momentum": 1e-3, "beta": 0.1, "lam": 0.0},
     ],
     "lstm-tbptt": [
         {"hidden": "64", "optimizer": "adam", "lr_adam": 3e-3, "window": "10/1"},
@@ -184,6 +192,8 @@ def suggest(trial: optuna.Trial, model: str) -> dict[str, Any]:
     else:
         options["beta"] = trial.suggest_float("beta", 0.02, 0.5, log=True)
         options["lam"] = trial.suggest_categorical("lam", [0.0, 1e-3])
+        gain = trial.suggest_float("gain", 0.5, 1.6, log=True)  # of a random layer upon itself, as the ESN's `sr`
+        options["weight_std"] = options["error_weight_std"] = gain / setting["hidden"][-1] ** 0.5
         if optimizer in ("rmsprop", "adam"):
             options["eps"] = trial.suggest_float("eps", 1e-3, 5e-2, log=True)
     return setting | {"options": options}
