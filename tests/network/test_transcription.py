@@ -12,10 +12,7 @@ AUTHORS = {
     "phi_o": "identity", "beta": 0.1, "beta_all": True, "gamma": 0.001, "lam": 0.0, "w_error": "e_z",
     "e_rule": "transpose", "rescale": "clip", "mean": "after", "opt": "nesterov", "lr": 0.075, "max_norm": None,
 }  # fmt: skip
-BEST = {
-    "beta": 0.5, "gamma": 0.0, "lam": 0.0, "e_rule": "transpose", "rescale": "none", "mean": "before",
-    "opt": "rmsprop", "lr": 0.001,
-}  # fmt: skip
+BEST = {"beta": 0.25, "e_rule": "transpose", "rescale": "none", "mean": "before", "opt": "rmsprop", "lr": 0.0006}
 ADAPTIVE = {"lr": 0.003}
 SIZES = {1: (7, 6), 2: (7, 6, 4), 3: (7, 5, 4, 3)}
 

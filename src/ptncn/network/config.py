@@ -165,14 +165,12 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "best": {
         "biases": False,
-        "beta": 0.5,
-        "gamma": 0.0,
-        "lam": 0.0,
+        "beta": 0.25,
         "error_rule": "transpose",
         "rescale": "none",
         "reduction": "mean",
         "optimizer": "rmsprop",
-        "lr": 0.001,
+        "lr": 0.0006,
     },
 }
 """Options that differ from the defaults of `Config`."""
