@@ -87,7 +87,7 @@ SUBJECTS: dict[str, Subject] = {
         asked="What is left of the first task when the second and third have been learnt? Digits, then letters, then "
         "clothes, each video seen once, one at a time, and nobody says when the world changes.",
         metrics=(
-            SE + " It is taken on the validation set of each task after each task.",
+            SE + " It is taken on the test set of each task after each task.",
             "**average**: final SE over all tasks. **forgetting**: how much SE rose on a task since it was learnt. "
             "**backward transfer**: the same with the other sign. **forward transfer**: how much earlier tasks "
             "lowered the SE on one not yet learnt. **prequential SE**: of all frames, each tested before it teaches.",
