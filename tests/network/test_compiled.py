@@ -105,7 +105,7 @@ LARGE_RULES = {
 }
 
 
-@pytest.mark.parametrize(("rows", "threads"), [(1, 2), (2, 1), (3, 1), (20, 1)])
+@pytest.mark.parametrize(("rows", "threads"), [(1, 2), (2, 1), (3, 1), (20, 1), (130, 1)])
 @pytest.mark.parametrize("rule", LARGE_RULES)
 def test_a_network_that_is_really_large_tells_the_same(rule, rows, threads, monkeypatch, request):
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
