@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
@@ -77,7 +77,9 @@ STREAMS = {
 }
 
 
+@cache
 def rows(stream: str, seed: int) -> Rows:
+    """A stream; each is gone over many times, so it is made once."""
     draw = np.random.default_rng(seed)
     match stream:
         case "water flow":
@@ -181,9 +183,8 @@ def suggest(trial: optuna.Trial, model: str) -> dict[str, Any]:
     if model == "esn-rls":
         ranges = {"forgetting": (0.98, 0.9999), "leak_rate": (0.1, 1.0), "sr": (0.3, 1.2)}
         options: dict[str, Any] = {name: trial.suggest_float(name, *limits) for name, limits in ranges.items()}
-        return setting | {
-            "options": options | {"input_scaling": trial.suggest_float("input_scaling", 0.1, 2, log=True)}
-        }
+        options["input_scaling"] = trial.suggest_float("input_scaling", 0.1, 2, log=True)
+        return setting | {"options": options}
     optimizer = trial.suggest_categorical("optimizer", list(STEPS))
     setting["lr"] = trial.suggest_float(f"lr_{optimizer}", *STEPS[optimizer], log=True)
     options = {"optimizer": optimizer}

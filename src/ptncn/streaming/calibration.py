@@ -17,7 +17,7 @@ GROSS = 0.2
 FAR = 3.0
 """Gross is also what exceeds the threshold of the alarm so many times, where tails are so heavy that this is less."""
 ECHO = 5
-"""Observations after a gross one that may be surprising on its account."""
+"""Observations that are left out on account of a gross one: itself, and those that follow on it."""
 MOST_GROSS = 0.02
 """The share of gross surprises up to which they are anomalies; where there are more of them, that is how things are."""
 
@@ -70,7 +70,7 @@ class Calibrator:
             self._left_out.popleft()
         gross = self.is_alarm(score) and self._is_gross(surprise)
         self._echo = ECHO if gross else max(0, self._echo - 1)
-        if (gross or self._echo) and len(self._left_out) < max(self.rate, MOST_GROSS) * len(ranked):
+        if self._echo and len(self._left_out) < max(self.rate, MOST_GROSS) * len(ranked):
             self._left_out.append(self._seen)
             return score
         if len(self._recent) >= min(self.window, max(2 / self.rate, self._seen / 2)):
