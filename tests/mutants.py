@@ -305,12 +305,14 @@ MUTANTS = [
         transcription("kernel and paper"),
     ),
     Mutant(
-        "kernel: SGD ascends", KERNEL, "keep * w[j] - rate * g[j]", "keep * w[j] + rate * g[j]",
+        "kernel: SGD ascends", KERNEL, "step = (REAL)(-rule->rate * scale)", "step = (REAL)(rule->rate * scale)",
         transcription("kernel and paper"),
     ),
     Mutant(
-        "kernel: SGD of a batch ascends", KERNEL, "(REAL)(-rule->rate * scale), keep",
-        "(REAL)(rule->rate * scale), keep", OF_LARGE,
+        "kernel: all rows of a batch are the first", KERNEL, "tile.x = x + r * stride + i;", "tile.x = x + i;", OF_LARGE
+    ),
+    Mutant(
+        "kernel: an update of many rows forgets the first of them", KERNEL, "start ? 1 : keep", "keep", OF_LARGE
     ),
     Mutant(
         "kernel: the Gram matrix of a batch is not symmetric", KERNEL,

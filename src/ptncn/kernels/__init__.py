@@ -45,17 +45,6 @@ def load() -> ctypes.CDLL | None:
     return None
 
 
-@cache
-def gemm(dtype: torch.dtype) -> int | None:
-    """The address of the matrix product that PyTorch itself uses, or None where it does not give it away."""
-    name = {torch.float32: "sgemm_", torch.float64: "dgemm_"}[dtype]
-    for path in (Path(torch.__file__).parent / "lib").glob("*torch_cpu.*"):
-        found = getattr(ctypes.CDLL(str(path)), name, None)
-        if found is not None:
-            return ctypes.cast(found, pointer).value
-    return None
-
-
 def update(rule: Rule, weight: Tensor, first: Tensor | None, second: Tensor | None, pre: Tensor, post: Tensor) -> None:
     """Move `weight` (from, to) and its moments against preᵀ post, in one pass over them.
 
@@ -63,6 +52,7 @@ def update(rule: Rule, weight: Tensor, first: Tensor | None, second: Tensor | No
     """
     pre, post = pre.contiguous(), post.contiguous()
     matrix = Matrix(*(None if each is None else each.data_ptr() for each in (weight, first, second)))
+    packed = post.new_empty(room(*post.shape))
     function("update", weight.dtype)(
         ctypes.byref(rule),
         ctypes.byref(matrix),
@@ -72,9 +62,14 @@ def update(rule: Rule, weight: Tensor, first: Tensor | None, second: Tensor | No
         pointer(post.data_ptr()),
         whole(post.shape[1]),
         whole(len(pre)),
-        real(1.0),
+        pointer(packed.data_ptr()),
         whole(torch.get_num_threads() if weight.numel() > 1 << 16 else 1),
     )
+
+
+def room(rows: int, columns: int) -> int:
+    """Numbers in a matrix that the kernel has packed: its columns come in tiles of up to 16."""
+    return rows * (columns + 16)
 
 
 @cache

@@ -7,14 +7,24 @@
 
 #define SOFTMAX 9
 #define LARGE (1 << 16)                   /* weights that are worth the waking of threads */
-#define BLOCK 1024                         /* columns at a time: four rows of them stay in the first cache */
-#define PACK 64                            /* rows whose activities are laid side by side at a time */
+#define BLOCK 1024                         /* columns at a time: a few rows of them stay in the second cache */
 #define TILE (64 / (int64_t)sizeof(REAL)) /* columns in two registers */
+#define TALL 6                             /* rows of sums that the registers have room for */
+#define DEEP 256                           /* rows of weights that are read at a time, to stay in the first cache */
+#define PACK 256                           /* rows whose activities are laid side by side at a time */
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define AVX2 1
 #else
 #define AVX2 0
+#endif
+
+#ifdef __GNUC__
+#define ALWAYS_INLINE __attribute__((always_inline))
+#define PREFETCH __builtin_prefetch
+#else
+#define ALWAYS_INLINE
+#define PREFETCH(...) (void)0
 #endif
 
 /* What the time of a step is spent on, for those who ask */

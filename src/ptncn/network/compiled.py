@@ -1,8 +1,9 @@
 """A step by the compiled kernel: the same numbers as `equations`, without the interpreter.
 
 With a few dozen units the time of a step in PyTorch is that of its hundred calls; with thousands of them and one row,
-that of products which do not read memory as fast as it can be read. The kernel is one call, reads on all threads, and
-leaves products of many rows to the matrix product that PyTorch has.
+that of products which do not read memory as fast as it can be read; with some dozens of rows, that of products for which
+BLAS is slow, because it is made for matrices that are large both ways. The kernel is one call, and its products are
+made for many weights and few rows.
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ from ptncn.updates import LocalLearning, Synapses
 
 SMALL = 1 << 18
 """Weights of a network that stays in the processor's caches, so that norms are looked at after each step."""
-ROWS_OF_SMALL, ROWS_OF_LARGE = 8, 2
-"""Rows up to which plain loops are as good as a matrix product, for such a network and for a larger one."""
 
 PHASES = ("products", "activations", "norms", "updates")
 """What a kernel's clock tells apart."""
@@ -41,7 +40,7 @@ class _Network(ctypes.Structure):
         *((name, real) for name in ("beta", "gamma", "lam", "temporal_sign", "row_weight", "radius", "share")),
         ("max_norm", real),
         ("threads", whole),
-        *((name, pointer) for name in ("scratch", "parts", "grams", "gemm", "clock")),
+        *((name, pointer) for name in ("scratch", "parts", "grams", "clock")),
     ]
 
 
@@ -70,7 +69,7 @@ class CompiledStep:
         total, widest = sum(self.sizes), max(self.sizes)
         threads = torch.get_num_threads()
         self._scratch = weight.new_empty(rows * (2 * total + widest))
-        self._parts = weight.new_empty(threads * rows * widest)
+        self._parts = weight.new_empty(kernels.room(rows, threads * widest))
         self._grams = weight.new_empty((5 * len(layers) + 2) * rows**2 if config.rescale != "none" else 0)
         self._postponed = {
             name: part
@@ -107,7 +106,6 @@ class CompiledStep:
             scratch=self._scratch.data_ptr(),
             parts=self._parts.data_ptr(),
             grams=self._grams.data_ptr(),
-            gemm=kernels.gemm(weight.dtype),
         )
         self._arguments = ctypes.byref(self._network), ctypes.byref(self._step)
 
@@ -183,8 +181,5 @@ def compiled_step(
     weights = [part.weight for layer in layers for part in layer.synapses().values()]
     codes = [_code(phi) for phi in (*(layer.phi for layer in layers), *(layer.phi_o for layer in layers[1:]))]
     if config.xi or -1 in codes or weights[0].device.type != "cpu" or kernels.load() is None:
-        return None
-    few = ROWS_OF_SMALL if sum(weight.numel() for weight in weights) <= SMALL else ROWS_OF_LARGE
-    if rows > few and kernels.gemm(weights[0].dtype) is None:
         return None
     return CompiledStep(layers, learning, output, config, rows)
