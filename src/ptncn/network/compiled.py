@@ -1,9 +1,9 @@
 """A step by the compiled kernel: the same numbers as `equations`, without the interpreter.
 
 With a few dozen units the time of a step in PyTorch is that of its hundred calls; with thousands of them and one row,
-that of products which do not read memory as fast as it can be read; with some dozens of rows, that of products for which
-BLAS is slow, because it is made for matrices that are large both ways. The kernel is one call, and its products are
-made for many weights and few rows.
+that of products which do not read memory as fast as it can be read; with some dozens of rows, that of products which
+BLAS is slow at, being made for matrices that are large both ways. The kernel is one call, and its products are made for
+many weights and few rows.
 """
 
 from __future__ import annotations
