@@ -67,10 +67,10 @@ def after_a_switch(record: Record) -> list[str]:
         "## After a switch",
         "",
         f"Every {record['regime']} observations the stream `switch` changes its sines; the third part has those of the "
-        "first. Half of the seeds begin with the one pair of sines and half with the other: in one order alone the count "
-        "would tell which pair is the harder one. Counted are the observations until the error, meant over "
-        f"{len(record['seeds']['switch'])} seeds and the last {record['smooth']} observations, is back within 10 % of that "
-        "of the 500 before the switch.",
+        "first. Half of the seeds begin with the one pair of sines and half with the other: in one order alone, the "
+        "count would tell which pair is the harder one. Counted are the observations until the error, meant over "
+        f"{len(record['seeds']['switch'])} seeds and the last {record['smooth']} observations, is back within 10 % of "
+        "that of the 500 before the switch.",
         "",
         "| | error before | first 100 after | observations | return: error before | first 100 after | observations |",
         "|---|---|---|---|---|---|---|",
