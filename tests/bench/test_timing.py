@@ -30,6 +30,15 @@ def test_what_is_very_slow_is_sampled_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(interleave([slow], budget=0.0, least=5)["slow"].ms) == 1
 
 
+def test_what_is_very_slow_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "SLOW", 0.005)
+    log: list[str] = []
+    slow = Contestant("slow", lambda steps: (log.append("slow"), time.sleep(0.01)))
+    samples = interleave([slow, _counting(log, "a")], budget=0.0, least=3)
+    assert log[-4:] == ["a", "a", "a", "slow"]
+    assert list(samples) == ["slow", "a"]
+
+
 def test_steps_come_in_whole_units() -> None:
     taken: list[int] = []
     samples = interleave([Contestant("a", taken.append, unit=20)], budget=0.0, least=2)

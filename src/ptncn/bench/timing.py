@@ -35,6 +35,7 @@ class Samples:
     steps: int
     """In a sample."""
     least: int
+    slow: bool = False
     ms: list[float] = field(default_factory=list)
     spent: float = 0.0
 
@@ -58,18 +59,22 @@ def interleave(contestants: Sequence[Contestant], budget: float, least: int = LE
     """Samples of each contestant within about `budget` seconds, and at least `least` of them, or 1 if it is very slow.
 
     All get the same time: one whose samples take longer sits out rounds, and is spread over the whole run like the
-    others.
+    others. Those that are very slow come last, and take nothing from the time of the others.
     """
     length = min(SAMPLE_SECONDS, budget / len(contestants) / least)
     rounds = [_warm_up(contestant, length, budget, least) for contestant in contestants]
+    quick = [each for each in rounds if not each.slow]
     deadline = time.perf_counter() + budget
     share = 0.0
-    while time.perf_counter() < deadline or any(len(each.ms) < each.least for each in rounds):
+    while quick and (time.perf_counter() < deadline or any(len(each.ms) < each.least for each in quick)):
         share += SAMPLE_SECONDS
         late = time.perf_counter() >= deadline
-        for each in rounds:
+        for each in quick:
             if len(each.ms) < each.least if late else each.spent <= share:
                 each.take()
+    for each in rounds:
+        while each.slow and len(each.ms) < each.least:
+            each.take()
     return {each.contestant.what: each for each in rounds}
 
 
@@ -78,7 +83,7 @@ def _warm_up(contestant: Contestant, sample_seconds: float, budget: float, least
     once = seconds(lambda: contestant.run(contestant.unit))
     if once < 4 * sample_seconds:
         once = seconds(lambda: contestant.run(contestant.unit))
-    affordable = max(1, int(budget / 4 / once)) if once > SLOW else least
-    return Samples(
-        contestant, contestant.unit * max(1, round(sample_seconds / max(once, 1e-9))), min(least, affordable)
-    )
+    steps = contestant.unit * max(1, round(sample_seconds / max(once, 1e-9)))
+    if once <= SLOW:
+        return Samples(contestant, steps, least)
+    return Samples(contestant, steps, min(least, max(1, int(budget / 4 / once))), slow=True)
