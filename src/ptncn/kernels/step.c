@@ -19,14 +19,6 @@
 #define AVX2 0
 #endif
 
-#ifdef __GNUC__
-#define ALWAYS_INLINE __attribute__((always_inline))
-#define PREFETCH __builtin_prefetch
-#else
-#define ALWAYS_INLINE
-#define PREFETCH(...) (void)0
-#endif
-
 /* What the time of a step is spent on, for those who ask */
 enum { SENDING, ACTIVATING, NORMS, MOVING, PHASES };
 
