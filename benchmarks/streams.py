@@ -41,7 +41,7 @@ from ptncn.streaming.river import PTNCNForecaster
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = ROOT / "results/streams"
 PARTIAL = ROOT / "results/streams/comparison.partial.json"
-SEEDS = {True: range(20), False: range(3)}
+SEEDS = {True: range(60), False: range(3)}
 """On the stream that switches, and on the others."""
 VALIDATION = (100, 101)
 """The seeds of the data by which settings are chosen, where data is random."""
