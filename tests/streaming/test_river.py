@@ -250,7 +250,7 @@ def switching(seed: int) -> list[list[float]]:
 )
 def test_rivers_drift_detectors_listen_to_the_surprise(make: Any) -> None:
     found = 0
-    for seed in range(3):
+    for seed in range(4):
         stream = Stream(default_learner, switching(seed), drift=make())
         drifts = [out.index for out in stream if out.drift]
         found += any(1500 <= t < 1600 for t in drifts)

@@ -24,14 +24,29 @@ def predicted(stream):
 
 
 class TestPrediction:
+    @pytest.mark.parametrize("since", [1, 2, 40])
     @pytest.mark.parametrize("target", ["level", "change", "both"])
-    def test_it_never_sees_what_it_is_scored_on(self, target):
+    def test_it_never_sees_what_it_is_scored_on(self, target, since):
         rows = sines(60)
         changed = rows.copy()
-        changed[40:] += 7
-        one, other = (predicted(Stream(SMALL, x, target=target)) for x in (rows, changed))
-        np.testing.assert_array_equal(one[:41], other[:41])
-        assert (one[41:] != other[41:]).all()
+        changed[since:] += 7
+        one, other = (predicted(Stream(DEFAULT, x, target=target)) for x in (rows, changed))
+        np.testing.assert_array_equal(one[: since + 1], other[: since + 1])
+        assert (one[since + 1 :] != other[since + 1 :]).all()
+
+    @pytest.mark.parametrize("target", ["level", "change", "both"])
+    def test_nothing_is_said_of_a_column_that_was_never_seen(self, target):
+        rows = sines(20)
+        rows[:10, 1] = np.nan
+        outs = list(Stream(SMALL, rows, target=target))
+        assert outs[10].prediction["x1"] is None
+        assert outs[10].prediction["x0"] is not None
+        assert outs[12].prediction["x1"] is not None
+
+    def test_the_first_change_has_no_scale_to_be_surprised_in(self):
+        outs = list(Stream(DEFAULT, sines(5), target="both"))
+        assert [out.surprise is None for out in outs] == [True, True, False, False, False]
+        assert outs[1].prediction == pytest.approx(outs[0].observed, abs=0.5)
 
     def test_it_is_in_the_units_of_the_source_whatever_they_are(self):
         rows = sines(1500, noise=0.0)
@@ -60,7 +75,7 @@ class TestPrediction:
         np.testing.assert_array_equal(
             plain[2:], np.array([list(out.prediction.values()) for out in outs[2:]], dtype=float)
         )
-        for now, after in pairwise(outs[5:]):
+        for now, after in pairwise(outs):
             assert now.forecast[0] == pytest.approx(after.prediction)
         ahead = np.array([[list(step.values()) for step in out.forecast] for out in outs[1000:-3]])
         truth = np.stack([rows[1001 + k : 1001 + k + len(ahead)] for k in range(3)], axis=1)
@@ -238,7 +253,7 @@ class TestDrift:
         again = Stream(COPY, sines(80), drift=other)
         again.load(tmp_path / "c")
         assert other.seen == one.seen
-        assert [out.index for out in again if out.drift] == [61]  # the first 31 surprises are not told
+        assert [out.index for out in again if out.drift] == [62]  # the first 31 surprises are not told
 
     @pytest.mark.parametrize("options", [{"action": "cry"}, {"factor": 0}, {"steps": 0}])
     def test_actions_that_cannot_be(self, options):

@@ -33,8 +33,8 @@ class Plan:
     shapes: Sequence[Shape] = SHAPES
     whats: Sequence[str] = ALL
     extras: Sequence[str] = EXTRAS
-    seconds: float = 25.0
-    """For the rows of one shape, and for one extra."""
+    seconds: float = 60.0
+    """For the rows of one shape, and for one extra: some twenty samples of each contestant."""
     least: int = LEAST
 
 
@@ -50,7 +50,7 @@ def make_plan(*, quick: bool, shapes: Sequence[str] = (), whats: Sequence[str] =
         shapes=[Shape.parse(text) for text in shapes] or SHAPES,
         whats=rows if whats else QUICK if quick else ALL,
         extras=EXTRAS if everything else extras,
-        seconds=seconds or (3.0 if quick else 25.0),
+        seconds=seconds or (3.0 if quick else Plan.seconds),
         least=3 if quick else LEAST,
     )
 

@@ -35,7 +35,7 @@ def bench(
     """Time a learning step against the products that it is made of, the textbook way, BPTT and online baselines.
 
     Everything is measured in turn, many times over; medians and interquartile ranges are reported. Run it alone on
-    the machine: it says so if it was not. The whole takes ten minutes.
+    the machine: it says so if it was not. The whole takes a quarter of an hour.
     """
     errors = Console(stderr=True, highlight=False)
     try:

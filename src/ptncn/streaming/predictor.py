@@ -22,9 +22,9 @@ class Guess(NamedTuple):
     """What was expected of an observation, and how far off it was."""
 
     prediction: Vector
-    """(width,) in the units of the source."""
+    """(width,) in the units of the source, NaN where nothing was known."""
     error: Vector
-    """(width,) prediction − observation in scaled units, NaN where nothing was observed."""
+    """(width,) prediction − observation in scaled units, NaN where nothing was observed or no scale was known."""
     copied: Vector
     """(width,) the same for the last observation as prediction."""
     scored: bool
@@ -69,17 +69,21 @@ class Predictor:
         last, width, scaler = self._last, self._width, self.scaler
         base = last if self._all_change else self._base(last)
         given = self._given(values, base)
-        scaler.meet(given)
+        new = scaler.meet(given)
         scaled = scaler.transform(given)
         ordinary = are_ordinary(scaled)
         step = self._step(scaled, learn) if ordinary else self._step_with_gaps(np.clip(scaled, -FAR, FAR), learn)
         expected = self._nothing if step is None else step.prediction.numpy()[0]
-        prediction = scaler.inverse(expected)[:width] + base
+        prediction, error = scaler.inverse(expected)[:width] + base, (expected - scaled)[:width]
+        if new is not None:
+            new = new[:width]
+            prediction = np.where(new, np.where(self._changes, expected[:width] + base, np.nan), prediction)
+            error = np.where(new, np.nan, error)
         copied = (last - values) / scaler.scale[:width]
         scaler.update_by(given, scaled, ordinary)
         self._last = values if ordinary else np.where(np.isnan(values), prediction, values)
         self._known = self._known or (step is not None and bool(step.scored[0]))
-        return Guess(prediction, (expected - scaled)[:width], copied, self._known, step)
+        return Guess(prediction, error, copied, self._known, step)
 
     def count_layers(self) -> int:
         """How many layers have errors, as an imagined observation shows."""

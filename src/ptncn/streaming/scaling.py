@@ -54,11 +54,16 @@ class RobustScaler:
         self._far = np.zeros(width, dtype=np.int64)
         self._take_stock()
 
-    def meet(self, values: Vector) -> None:
-        """Take the first value of a column for its location, before anything else is known of it."""
-        if not self._grown:
-            new = self._scaled & (self.count == 0) & (values == values)
-            self.mean[new] = values[new]
+    def meet(self, values: Vector) -> NDArray[np.bool_] | None:
+        """Take the first value of a column for its location; (width,) where that was done, or None for nowhere.
+
+        Who has predicted such a value must not use the location, for it was not known beforehand.
+        """
+        if self._grown:
+            return None
+        new = self._scaled & (self.count == 0) & (values == values)
+        self.mean[new] = values[new]
+        return new if new.any() else None
 
     def transform(self, values: Vector) -> Vector:
         result: Vector = (values - self.mean) / self.scale
