@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from ptncn import __version__
 
 COMMANDS = {
     **{name: name for name in ("demo", "stream", "forecast", "learners", "data", "reproduce", "train")},
@@ -53,8 +55,18 @@ app = typer.Typer(
 )
 
 
+def tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"ptncn {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def ptncn() -> None:
+def ptncn(
+    version: Annotated[
+        bool, typer.Option("--version", callback=tell_version, is_eager=True, help="Tell the version and stop.")
+    ] = False,
+) -> None:
     """Learn sequences online: Parallel Temporal Neural Coding Networks and the learners they are compared with."""
 
 

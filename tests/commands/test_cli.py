@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 from typer.testing import CliRunner
@@ -32,6 +33,10 @@ def test_an_unknown_command_is_named():
     result = runner.invoke(app, ["lerners"])
     assert result.exit_code == 2
     assert "lerners" in result.stderr
+
+
+def test_it_tells_its_version():
+    assert runner.invoke(app, ["--version"]).output == f"ptncn {version('ptncn')}\n"
 
 
 def test_help_imports_no_command():
