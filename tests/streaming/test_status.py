@@ -13,11 +13,12 @@ def test_in_a_pipe_there_is_no_status(monkeypatch):
     assert isinstance(choose_status(quiet=False, writes_to_stdout=False), NoStatus)
 
 
-def test_on_a_terminal_it_shows_rate_error_and_surprise(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
+
+def test_on_a_terminal_it_shows_rate_error_and_surprise(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     monkeypatch.setattr(status, "PERIOD", 0.0)
@@ -29,6 +30,20 @@ def test_on_a_terminal_it_shows_rate_error_and_surprise(monkeypatch):
     assert "7 rows" in terminal.getvalue()
     assert "error 50 % of copy-last" in terminal.getvalue()
     assert "█" in terminal.getvalue()
+
+
+def test_in_the_end_it_has_told_of_every_observation(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    clock = iter([100.0, 100.01, 100.02, 110.0])
+    monkeypatch.setattr(status.time, "monotonic", lambda: next(clock))
+    live, tally = LiveStatus(), Tally(observations=1000)
+    for _ in range(2):
+        tally.observations += 1
+        live.update(tally, None)
+    assert "rows" not in terminal.getvalue()
+    live.close()
+    assert "1,002 rows  0/s" in terminal.getvalue()
 
 
 def test_it_tells_of_drifts_and_bad_rows_only_if_there_are_any():

@@ -32,7 +32,10 @@ class NoStatus:
 
 
 class LiveStatus:
-    """Draws on standard error, four times a second; each bar is the highest score between two drawings."""
+    """Draws on standard error, four times a second; each bar is the highest score between two drawings.
+
+    What stays on the terminal in the end is all that there was, and the mean rate.
+    """
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -42,10 +45,14 @@ class LiveStatus:
         self._live.start()
         self._highest: deque[float] = deque(maxlen=WIDTH)
         self._peak = 0.0
-        self._drawn = time.monotonic()
-        self._drawn_at = 0
+        self._begun = self._drawn = time.monotonic()
+        self._begun_at = self._drawn_at = 0
+        self._tally: Tally | None = None
 
     def update(self, tally: Tally, score: float | None) -> None:
+        if self._tally is None:
+            self._tally = tally
+            self._begun_at = self._drawn_at = tally.observations - 1  # those of an earlier run took no time of this one
         if score is not None and score > self._peak:
             self._peak = score
         now = time.monotonic()
@@ -56,6 +63,9 @@ class LiveStatus:
             self._peak, self._drawn, self._drawn_at = 0.0, now, tally.observations
 
     def close(self) -> None:
+        if self._tally is not None:
+            rate = (self._tally.observations - self._begun_at) / max(time.monotonic() - self._begun, 1e-9)
+            self._draw(self._tally, rate)
         self._live.stop()
 
     def _draw(self, tally: Tally, rate: float) -> None:
