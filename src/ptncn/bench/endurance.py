@@ -19,7 +19,8 @@ from ptncn.metrics.cost import tensors_of
 from ptncn.network import PTNCN
 
 LONG = (("ptncn-sgd", 1_000_000), ("ptncn-adam", 100_000))
-BLOCKS = 100
+PAIRS = 50
+"""Blocks of steps at the end of a run, each with one of a fresh network beside it."""
 
 
 def measure_long_run(what: str, shape: Shape, steps: int) -> dict[str, Any]:
@@ -35,19 +36,19 @@ def measure_long_run(what: str, shape: Shape, steps: int) -> dict[str, Any]:
     state, source = old.begin(shape.batch), frames(shape)
     young_state, silence = young.begin(shape.batch), torch.zeros_like(source)
 
-    def block(network: PTNCN, state: Any, observations: Tensor) -> None:
-        for t in range(steps // BLOCKS):
+    def block(network: PTNCN, state: Any, observations: Tensor, count: int) -> None:
+        for t in range(count):
             network.step(observations[t % len(observations)], state)
 
-    last_tenth = BLOCKS // 10
-    for observations in [source] * (BLOCKS // 2) + [silence] * (BLOCKS // 2 - last_tenth):
-        block(old, state, observations)
+    block(old, state, source, steps // 2)
+    block(old, state, silence, steps // 2 - steps // 10)
     late, early = [], []
-    for _ in range(last_tenth):
-        late.append(seconds(partial(block, old, state, silence)))
-        early.append(seconds(partial(block, young, young_state, source)))
+    few = steps // 10 // PAIRS
+    for _ in range(PAIRS):
+        late.append(seconds(partial(block, old, state, silence, few)))
+        early.append(seconds(partial(block, young, young_state, source, few)))
     first, last = statistics.median(early), statistics.median(late)
-    each = 1000 / (steps // BLOCKS)
+    each = 1000 / few
     held = [*old.parameters(), *old.buffers(), *tensors_of(state)]
     return {
         "what": what,

@@ -11,7 +11,7 @@ from ptncn.bench.contestants import make_contestant
 from ptncn.bench.shapes import Shape
 from ptncn.bench.timing import Contestant, interleave
 
-UNITS = (250, 500, 1000, 1500, 2000)
+UNITS = (250, 500, 1000, 2000, 4000)
 LAYERS = (1, 2, 4, 6, 8)
 BATCHES = (1, 2, 5, 10, 20, 50, 100)
 
