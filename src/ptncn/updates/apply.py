@@ -52,7 +52,9 @@ class LocalLearning(nn.Module):
         """What the compiled step needs to know of matrices, of E, and of biases, at the update that comes next."""
         lr, lr_error, decay = self.step_size("W"), self.step_size("E"), self.config.weight_decay
         rule = self.optimizer.rule
-        return rule(lr, lr * decay), rule(lr_error, lr_error * decay), rule(lr, 0.0)
+        most = rule(lr, lr * decay)
+        error = most if lr_error == lr else rule(lr_error, lr_error * decay)
+        return most, error, most if decay == 0 else rule(lr, 0.0)
 
     def note_update(
         self, weights: Mapping[str, Synapses], queued: Iterable[str], rows: int, *, projected: bool
