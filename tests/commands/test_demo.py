@@ -63,7 +63,14 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
 def test_it_can_be_stopped_and_then_leaves_nothing(tmp_path):
     command = [sys.executable, "-m", "ptncn.cli", "demo", "--out", str(tmp_path / "out")]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as demo:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
+    ) as demo:
         demo.stdout.readline()  # it has begun
         demo.send_signal(signal.SIGINT)
         _, errors = demo.communicate(timeout=300)
