@@ -250,12 +250,12 @@ def switching(seed: int) -> list[list[float]]:
 )
 def test_rivers_drift_detectors_listen_to_the_surprise(make: Any) -> None:
     found = 0
-    for seed in range(4):
+    for seed in range(6):
         stream = Stream(default_learner, switching(seed), drift=make())
         drifts = [out.index for out in stream if out.drift]
         found += any(1500 <= t < 1600 for t in drifts)
         assert sum(500 <= t < 1500 for t in drifts) <= 1
-    assert found >= 2  # a false alarm just before a switch can keep a detector from seeing it
+    assert found >= 4  # a false alarm just before a switch can keep a detector from seeing it
 
 
 def test_a_drift_detector_listens_to_the_scores_of_the_anomaly_detector() -> None:
