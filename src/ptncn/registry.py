@@ -1,0 +1,88 @@
+"""Things that are known by name: learners, distributions, optimisers, datasets, metrics, experiments, stream formats.
+
+Each kind has one registry. The package registers its own entries where they are defined; other packages add theirs
+through entry points, which are read when a registry is first looked at::
+
+    [project.entry-points."ptncn.learners"]
+    mine = "my_package:ENTRY"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar
+
+from ptncn.messages import unknown
+
+T = TypeVar("T")
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """Entries by name, in the order in which they were added.
+
+    Arguments:
+        kind: what an entry is, in the singular; error messages use it.
+        group: the entry-point group through which other packages add theirs, such as "ptncn.learners".
+
+    >>> colours = Registry[str]("colour")
+    >>> colours.add("blue", "#00f")
+    '#00f'
+    >>> colours.find("bleu")
+    Traceback (most recent call last):
+    ValueError: unknown colour 'bleu'; did you mean 'blue'? Choose one of: blue
+    """
+
+    def __init__(self, kind: str, group: str | None = None, entries: Mapping[str, T] | None = None) -> None:
+        self.kind, self.group = kind, group
+        self._entries: dict[str, T] = dict(entries or {})
+        self._complete = group is None
+
+    def add(self, name: str, entry: T, *, replace: bool = False) -> T:
+        """Register an entry and return it; a name is taken only once unless `replace` is set."""
+        if name in self._entries and not replace:
+            raise ValueError(f"{self.kind} {name!r} is registered already; choose another name, or replace=True")
+        self._entries[name] = entry
+        return entry
+
+    def remove(self, name: str) -> None:
+        """Forget an entry."""
+        self.find(name)
+        del self._entries[name]
+
+    def find(self, name: str) -> T:
+        """The entry of that name; a ValueError that lists the known names where there is none."""
+        self._load_entry_points()
+        if name not in self._entries:
+            raise ValueError(unknown(self.kind, name, self._entries))
+        return self._entries[name]
+
+    def names(self) -> list[str]:
+        return list(self)
+
+    def __getitem__(self, name: str) -> T:
+        self._load_entry_points()
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._load_entry_points()
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        self._load_entry_points()
+        return len(self._entries)
+
+    def _load_entry_points(self) -> None:
+        if self._complete:
+            return
+        self._complete = True
+        for point in entry_points(group=self.group or ""):
+            if point.name not in self._entries:
+                self._entries[point.name] = point.load()
+
+
+def load_object(where: str) -> Any:
+    """What "module:attribute" names, imported now."""
+    module, _, attribute = where.partition(":")
+    return getattr(import_module(module), attribute)
