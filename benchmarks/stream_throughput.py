@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,8 @@ from typing import Any
 
 import numpy as np
 from rich.progress import Progress
+
+from ptncn.system import resident_memory
 
 COLUMNS = 8
 CHUNK = 10_000
@@ -37,7 +38,7 @@ def run(lines: int, folder: Path, marks: list[int]) -> dict[str, Any]:
     write_feed(feed, lines)
     out.touch()
     command = [sys.executable, "-m", "ptncn.cli", "stream", str(feed), "--hidden", "32,32", "--out", str(out)]
-    used, start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime, time.perf_counter()
+    used, start = os.times().children_user, time.perf_counter()
     process, passed = subprocess.Popen(command, stdout=subprocess.DEVNULL), []
     with out.open("rb") as file, Progress(transient=True) as progress:
         task, written = progress.add_task(f"ptncn stream, {lines:,} lines", total=lines), -1
@@ -46,19 +47,12 @@ def run(lines: int, folder: Path, marks: list[int]) -> dict[str, Any]:
             written += sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
             progress.update(task, completed=max(written, 0))
             while marks[len(passed) :] and written >= marks[len(passed)] and process.poll() is None:
-                passed.append({"lines": written, "megabytes": resident(process.pid)})
+                passed.append({"lines": written, "megabytes": round(resident_memory(process.pid) / 1e6, 1)})
         seconds = time.perf_counter() - start
         written += file.read().count(b"\n")
     if process.returncode or written != lines:
         raise RuntimeError(f"`ptncn stream` ended with {process.returncode} after {written} of {lines} lines")
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return {"seconds": round(seconds, 2), "user_seconds": round(usage.ru_utime - used, 2), "memory": passed}
-
-
-def resident(process: int) -> float:
-    """Megabytes that a process has in memory."""
-    pages = int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1])
-    return round(pages * resource.getpagesize() / 1e6, 1)
+    return {"seconds": round(seconds, 2), "user_seconds": round(os.times().children_user - used, 2), "memory": passed}
 
 
 def measure(lines: int) -> dict[str, Any]:

@@ -87,7 +87,5 @@ def test_a_busy_machine_is_noticed() -> None:
 
 def test_company_is_noticed() -> None:
     company = Company()
-    if company.share() is None:
-        pytest.skip("this system does not say what others do")
     subprocess.run([sys.executable, "-c", "sum(range(10**6))"], check=True)
     assert 0 <= company.share() <= 1

@@ -1,11 +1,14 @@
 """RTRL against plain back-propagation through time, and its refusal of what does not fit."""
 
+from types import SimpleNamespace
+
+import psutil
 import pytest
 import torch
 from forward_oracles import CELLS, IDS, any_masks, bptt_gradient, frames, held_gradients
 
-from ptncn import checkpoint
-from ptncn.learners import base, make, memory, rtrl
+from ptncn import checkpoint, system
+from ptncn.learners import base, make, rtrl
 from ptncn.learners.rtrl import RTRL
 from ptncn.metrics import bytes_of
 
@@ -165,16 +168,14 @@ def test_where_not_even_one_unit_fits_it_says_so():
 
 
 def test_a_container_limit_counts_below_what_the_system_has(monkeypatch, tmp_path):
-    meminfo = tmp_path / "meminfo"
-    meminfo.write_text("MemTotal:  9000 kB\nMemAvailable:  5000 kB\n")
-    monkeypatch.setattr(memory, "MEMINFO", meminfo)
-    monkeypatch.setattr(memory, "CGROUP", tmp_path)
-    assert memory.available_memory() == 5_000 * 1024
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=5_000 * 1024))
+    monkeypatch.setattr(system, "CGROUP", tmp_path)
+    assert system.available_memory() == 5_000 * 1024
     (tmp_path / "memory.max").write_text("max\n")
     (tmp_path / "memory.current").write_text("1000\n")
-    assert memory.available_memory() == 5_000 * 1024
+    assert system.available_memory() == 5_000 * 1024
     (tmp_path / "memory.max").write_text("4000\n")
-    assert memory.available_memory() == 3_000
+    assert system.available_memory() == 3_000
 
 
 @pytest.mark.parametrize(

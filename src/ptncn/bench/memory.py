@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,8 +13,8 @@ from ptncn.bench.contestants import NETWORKS, STEP_SIZES
 from ptncn.bench.shapes import Shape
 from ptncn.learners.registry import make
 from ptncn.metrics.cost import bytes_of
+from ptncn.system import peak_memory, resident_memory
 
-STATUS = Path("/proc/self/status")
 PEAKS = [(what, "4096-3x1000@20", 40) for what in ("ptncn-sgd", "ptncn-momentum", "ptncn-rmsprop", "ptncn-adam")]
 LENGTHS = [
     *(("ptncn-sgd", "49-2x1000@1", steps) for steps in (20, 2_000, 20_000)),
@@ -46,9 +44,9 @@ def in_a_process(what: str, shape: str, steps: int) -> dict[str, Any]:
 
 def run(what: str, shape: Shape, steps: int) -> dict[str, Any]:
     _sequence(what, Shape(4, 1, 4, shape.batch), 3)  # loads the libraries and starts the threads
-    before = _resident("VmRSS")
+    before = resident_memory()
     held = _sequence(what, shape, steps)
-    peak = _resident("VmHWM") - before
+    peak = peak_memory() - before
     return {"what": what, "shape": shape.name, "batch": shape.batch, "steps": steps, "peak": peak, "held": held}
 
 
@@ -65,15 +63,6 @@ def _sequence(what: str, shape: Shape, steps: int) -> int:
         learner.step(torch.rand(shape.batch, shape.inputs, generator=chance), state)
     learner.end(state)
     return held
-
-
-def _resident(field: str) -> int:
-    """Bytes of this process: VmRSS now, VmHWM at most. The one that `getrusage` knows includes the parent's."""
-    if STATUS.exists():
-        for line in STATUS.read_text().splitlines():
-            if line.startswith(f"{field}:"):
-                return int(line.split()[1]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 if __name__ == "__main__":

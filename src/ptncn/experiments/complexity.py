@@ -11,11 +11,12 @@ import numpy as np
 import torch
 
 from ptncn.experiments.base import Cells, Experiment, Findings, Job
-from ptncn.experiments.workshop import Interrupted, Workshop, peak_memory, reset_peak_memory
+from ptncn.experiments.workshop import Interrupted, Workshop
 from ptncn.learners import make
 from ptncn.learners.registry import names
 from ptncn.metrics import Cost
 from ptncn.records import Record
+from ptncn.system import peak_memory, reset_peak_memory
 
 
 @dataclass(frozen=True)

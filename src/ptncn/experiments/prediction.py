@@ -9,9 +9,9 @@ from ptncn.experiments.plan import Pass, Plan
 from ptncn.experiments.setting import VIDEO, find_setting
 from ptncn.experiments.training import Training
 from ptncn.experiments.workshop import Workshop
-from ptncn.learners.memory import in_words
 from ptncn.learners.rtrl import RTRL
 from ptncn.records import Record
+from ptncn.system import in_words
 
 VIDEO_MODELS = (
     "lstm-bptt",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import difflib
 import multiprocessing
-import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ from ptncn.experiments.training import Training
 from ptncn.experiments.workshop import Interrupted, Reporter, Stop, Workshop
 from ptncn.learners.registry import describe
 from ptncn.records import Record, RecordError, read_record, summarise
+from ptncn.system import usable_cores
 
 Table = dict[str, dict[str, Any]]
 """{metric: {model: {column: value}}}; without columns {metric: {model: value}}."""
@@ -111,7 +110,7 @@ def plan_works(
     chosen: Sequence[Job], *, out: Path, runs: Path, resume: bool, fresh: bool, every: float, jobs: int
 ) -> list[Work]:
     """Each training once, then each run."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = usable_cores()
     threads = None if jobs == 1 else max(1, cores // jobs)
     common: dict[str, Any] = {"out": out, "runs": runs, "resume": resume, "every": every, "threads": threads}
     trainings: dict[str, Work] = {}
@@ -178,8 +177,7 @@ def _side_by_side(stage: Sequence[Work], jobs: int, tell: Callable[[str], None],
                 tell(f"{work}: ended with exit code {process.exitcode}")
         if stop.requested:
             for process, _ in running.values():
-                if process.pid is not None and process.is_alive():
-                    os.kill(process.pid, signal.SIGTERM)
+                process.terminate()
     if stop.requested:
         raise Interrupted("side by side")
 

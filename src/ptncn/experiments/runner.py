@@ -16,11 +16,12 @@ from torch import Tensor
 from ptncn import checkpoint
 from ptncn.experiments.meters import ERRORS, Film, SequenceErrors
 from ptncn.experiments.plan import Pass, Plan
-from ptncn.experiments.workshop import Interrupted, Workshop, peak_memory, reset_peak_memory
+from ptncn.experiments.workshop import Interrupted, Workshop
 from ptncn.learner import Learner
 from ptncn.learners.run import run
 from ptncn.metrics import Meter, Prequential
 from ptncn.records import pack
+from ptncn.system import peak_memory, reset_peak_memory
 
 PROGRESS, BEST, LAST = "progress.safetensors", "best.safetensors", "finished.safetensors"
 

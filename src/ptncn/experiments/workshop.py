@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import resource
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +14,7 @@ from types import FrameType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-STATUS = Path("/proc/self/status")
+from ptncn.system import ENDINGS
 
 
 class Interrupted(Exception):  # noqa: N818 (nothing went wrong)
@@ -34,7 +32,7 @@ class Stop:
         if threading.current_thread() is not threading.main_thread():
             yield self
             return
-        before = {number: signal.signal(number, self._hear) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, self._hear) for number in ENDINGS}
         try:
             yield self
         finally:
@@ -102,20 +100,3 @@ class Workshop:
     """Seconds between two checkpoints."""
     reporter: Reporter = field(default_factory=Reporter)
     stop: Stop = field(default_factory=Stop)
-
-
-def reset_peak_memory() -> None:
-    """Let `peak_memory` count from now on, where the system can (Linux)."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return
-
-
-def peak_memory() -> int:
-    """Bytes that this process has taken at most."""
-    if STATUS.exists():
-        for line in STATUS.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

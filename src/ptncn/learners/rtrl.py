@@ -14,7 +14,7 @@ from ptncn.learners.cells import CELLS
 from ptncn.learners.forward_mode import ForwardMode, rows
 from ptncn.learners.jacobians import group_shapes
 from ptncn.learners.linearisation import Linearisation
-from ptncn.learners.memory import available_memory, in_words
+from ptncn.system import available_memory, in_words
 
 WORKSPACE = 2 * 2**20
 """Bytes of influence taken through a step at once: about what a cache holds, and no second copy of the whole."""

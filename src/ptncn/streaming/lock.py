@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+
+from filelock import FileLock, SoftFileLock, Timeout
 
 from ptncn.streaming.errors import StreamError
 
@@ -24,35 +26,30 @@ class CheckpointLock:
     def __init__(self, checkpoint: str | os.PathLike[str]) -> None:
         self.checkpoint = Path(os.path.realpath(checkpoint))
         self.path = self.checkpoint.with_name(f"{self.checkpoint.name}.lock")
-        self._descriptor = -1
+        self._lock = FileLock(self.path, timeout=0)
 
     def __enter__(self) -> CheckpointLock:
-        while True:
-            try:
-                self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            except OSError as error:
-                raise StreamError(f"{self.path}: cannot be written: {error.strerror}") from error
-            try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                holder = os.read(self._descriptor, 32).decode("ascii", "replace").strip() or "unknown"
-                os.close(self._descriptor)
-                raise StreamError(f"{self.checkpoint}: process {holder} is writing this checkpoint already") from None
-            if self._is_in_place():
-                break
-            os.close(self._descriptor)  # its last holder took the file away while we waited for it
-        os.truncate(self._descriptor, 0)
-        os.write(self._descriptor, f"{os.getpid()}\n".encode())
+        try:
+            self._lock.acquire()
+        except Timeout:
+            raise StreamError(f"{self.checkpoint}: {self._holder()} is writing this checkpoint already") from None
+        except OSError as error:
+            raise StreamError(f"{self.path}: cannot be written: {error.strerror}") from error
+        if not isinstance(self._lock, SoftFileLock):  # which keeps notes of its own in the file
+            with suppress(OSError):  # Windows lets no second handle write to a locked file
+                self.path.write_text(f"{os.getpid()}\n", encoding="ascii")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.path.unlink(missing_ok=True)
-        os.close(self._descriptor)
+        with suppress(OSError):  # Windows keeps a file that is open
+            self.path.unlink()
+        self._lock.release()
 
-    def _is_in_place(self) -> bool:
+    def _holder(self) -> str:
         try:
-            return os.path.samestat(os.fstat(self._descriptor), os.stat(self.path))
-        except FileNotFoundError:
-            return False
+            first = self.path.read_text(encoding="ascii", errors="replace").partition("\n")[0].strip()
+        except OSError:
+            first = ""
+        return f"process {first}" if first.isdecimal() else "another process"

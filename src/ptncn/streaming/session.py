@@ -16,8 +16,7 @@ from ptncn.streaming.observation import Observation
 from ptncn.streaming.output import Output
 from ptncn.streaming.status import NoStatus, Status
 from ptncn.streaming.stream import Stream
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from ptncn.system import ENDINGS
 
 
 class Session:
@@ -142,14 +141,14 @@ class Session:
     @contextmanager
     def _signals(self) -> Iterator[None]:
         """The first SIGINT or SIGTERM ends the session after the current observation; a second one kills."""
-        before = {number: signal.getsignal(number) for number in SIGNALS}
+        before = {number: signal.getsignal(number) for number in ENDINGS}
 
         def catch(number: int, frame: FrameType | None) -> None:
             self.caught = number
-            for each in SIGNALS:
+            for each in ENDINGS:
                 signal.signal(each, signal.SIG_DFL)
 
-        for number in SIGNALS:
+        for number in ENDINGS:
             signal.signal(number, catch)
         try:
             yield

@@ -1,0 +1,89 @@
+"""What the operating system says of memory and processors, and signals that not every system has.
+
+psutil is imported where it is called: reading a checkpoint or learning from a stream does without it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+CGROUP = Path("/sys/fs/cgroup")
+STATUS = Path("/proc/self/status")
+
+ENDINGS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGBREAK") if hasattr(signal, name))
+"""Signals that ask a process to end: Ctrl-C, `kill`, and Ctrl-Break on Windows."""
+
+
+def available_memory() -> int:
+    """Bytes that this process could still have, by what the system and its container say."""
+    import psutil
+
+    system = int(psutil.virtual_memory().available)
+    try:
+        limit, used = (int((CGROUP / name).read_text()) for name in ("memory.max", "memory.current"))
+    except (OSError, ValueError):  # no container, or "max": one without a limit
+        return system
+    return min(system, max(0, limit - used))
+
+
+def resident_memory(process: int | None = None) -> int:
+    """Bytes that a process, this one by default, has in memory."""
+    import psutil
+
+    return int(psutil.Process(process).memory_info().rss)
+
+
+def peak_memory() -> int:
+    """The most bytes that this process has had in memory, since `reset_peak_memory` where that works."""
+    if STATUS.exists():
+        for line in STATUS.read_text().splitlines():
+            if line.startswith("VmHWM:"):  # unlike `getrusage`, leaves out what the parent had before the fork
+                return int(line.split()[1]) * 1024
+    if sys.platform == "win32":
+        import psutil
+
+        return int(psutil.Process().memory_info().peak_wset)
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def reset_peak_memory() -> None:
+    """Let `peak_memory` count from now on, where the system can (Linux)."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return
+
+
+def busy_seconds() -> float:
+    """Processor seconds of all cores since the system started, without idling and waiting for disks."""
+    import psutil
+
+    times: dict[str, Any] = psutil.cpu_times()._asdict()
+    apart = ("idle", "iowait", "guest", "guest_nice")  # the guests' share is part of user and nice already
+    return float(sum(seconds for name, seconds in times.items() if name not in apart))
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_words(size: float) -> str:
+    """
+    >>> in_words(163_104_000_000)
+    '163 GB'
+    >>> in_words(4_096)
+    '4.10 kB'
+    """
+    units = iter(("bytes", "kB", "MB", "GB", "TB", "PB"))
+    unit = next(units)
+    while size >= 999.5 and unit != "PB":
+        size, unit = size / 1000, next(units)
+    digits = 0 if unit == "bytes" or size >= 99.95 else 1 if size >= 9.995 else 2
+    return f"{size:,.{digits}f} {unit}"
