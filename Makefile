@@ -3,7 +3,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.installed
 
-.PHONY: help setup demo test lint types unit mutants clean
+.PHONY: help setup demo test lint types unit mutants bench clean
 help:          ## what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -31,6 +31,9 @@ unit: setup    ## pytest
 
 mutants: setup ## change the learning rules one at a time; the tests must notice each
 	$(BIN)/python tests/mutants.py
+
+bench: setup   ## time a learning step (a quarter of an hour; run it alone on the machine)
+	$(BIN)/python benchmarks/step.py
 
 clean:         ## remove the environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build

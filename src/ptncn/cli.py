@@ -15,7 +15,7 @@ from ptncn import __version__
 COMMANDS = {
     **{name: name for name in ("demo", "stream", "forecast", "learners", "data", "reproduce", "train")},
     "eval": "evaluate",
-    **{name: name for name in ("tune", "report", "bench")},
+    **{name: name for name in ("tune", "report")},
 }
 """Each is a module of `ptncn.commands` with a function of that name, or with an `app` that has commands of its own."""
 

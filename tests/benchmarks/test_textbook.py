@@ -1,35 +1,33 @@
-"""The textbook way and the fast one are the same network."""
+"""The direct implementation and the network give the same numbers."""
 
 import pytest
 import torch
 
-from ptncn.bench import Textbook
 from ptncn.network import PTNCN
+from speed.textbook import Textbook
 
-CHANCE = torch.Generator().manual_seed(3)
+GENERATOR = torch.Generator().manual_seed(3)
 
 
 @pytest.mark.parametrize("error_rule", ["fixed", "transpose", "temporal"])
 @pytest.mark.parametrize("batch_size", [1, 4])
 @pytest.mark.parametrize("hidden_sizes", [[7], [6, 5], [6, 5, 4]])
 @pytest.mark.usefixtures("either_path")
-def test_it_predicts_and_learns_what_the_network_does(
-    error_rule: str, batch_size: int, hidden_sizes: list[int]
-) -> None:
+def test_predictions_and_weights_equal_the_networks(error_rule: str, batch_size: int, hidden_sizes: list[int]) -> None:
     network = PTNCN(8, hidden_sizes, error_rule=error_rule, dtype="float64", lr=0.05, max_norm=0.2)
     book = Textbook(network.synapses(), batch_size, error_rule=error_rule, lr=0.05, max_norm=0.2)
     state = network.begin(batch_size)
-    for x in torch.rand(60, batch_size, 8, generator=CHANCE, dtype=torch.float64):
+    for x in torch.rand(60, batch_size, 8, generator=GENERATOR, dtype=torch.float64):
         expected = network.step(x, state).prediction
         torch.testing.assert_close(book.step(x), expected, rtol=0, atol=1e-10)
     for name, weight in network.synapses().items():
         torch.testing.assert_close(book.weights[name], weight, rtol=0, atol=1e-10)
 
 
-def test_the_ball_was_reached() -> None:
-    """Else the comparison would say nothing about max-norm."""
+def test_max_norm_was_active() -> None:
+    """Otherwise the comparison does not cover max-norm."""
     book = Textbook(PTNCN(8, [6, 5], dtype="float64").synapses(), 4, lr=0.05, max_norm=0.2)
-    for x in torch.rand(60, 4, 8, generator=CHANCE, dtype=torch.float64):
+    for x in torch.rand(60, 4, 8, generator=GENERATOR, dtype=torch.float64):
         book.step(x)
     longest = max(
         float(torch.linalg.vector_norm(w, dim=0).max()) for name, w in book.weights.items() if name[0].isupper()
@@ -40,7 +38,7 @@ def test_the_ball_was_reached() -> None:
 def test_frozen_weights_stay_put() -> None:
     network = PTNCN(8, [6, 5], dtype="float64")
     book = Textbook(network.synapses(), 2)
-    for x in torch.rand(5, 2, 8, generator=CHANCE, dtype=torch.float64):
+    for x in torch.rand(5, 2, 8, generator=GENERATOR, dtype=torch.float64):
         book.step(x, learn=False)
     for name, weight in network.synapses().items():
         assert torch.equal(book.weights[name], weight)

@@ -1,9 +1,9 @@
-"""A record as a run would leave it, with round numbers."""
+"""A made-up record with round numbers."""
 
 from typing import Any
 
-from ptncn.bench.shapes import SHAPES, Shape
-from ptncn.bench.targets import judge
+from speed.shapes import SHAPES, Shape
+from speed.targets import check_targets
 
 TIMES = {
     "products": 10.0,
@@ -27,7 +27,7 @@ def row(shape: Shape, what: str, ms: float) -> dict[str, Any]:
 
 
 def record() -> dict[str, Any]:
-    made: dict[str, Any] = {
+    example: dict[str, Any] = {
         "machine": {
             "cpu": "A processor",
             "cores": 2,
@@ -95,8 +95,8 @@ def record() -> dict[str, Any]:
         ],
         "seconds": 480.0,
     }
-    made["targets"] = judge(made)
-    return made
+    example["targets"] = check_targets(example)
+    return example
 
 
 def _memory(what: str, steps: int, peak: float, held: float) -> dict[str, Any]:

@@ -1,12 +1,12 @@
-"""The limits do the work that they stand for."""
+"""The limits do the work that they are named after."""
 
 import pytest
 import torch
 
-from ptncn.bench.contestants import ALL, LIMITS, limit_of, make_contestant
-from ptncn.bench.limits import Products, Read, matrix_rate
-from ptncn.bench.shapes import SHAPES, Shape
 from ptncn.network import PTNCN
+from speed.cases import ALL, LIMITS, limit_of, make_case
+from speed.limits import Products, Read, matrix_rate
+from speed.shapes import SHAPES, Shape
 
 TINY = Shape.parse("6-3x5@2")
 
@@ -19,8 +19,8 @@ def test_a_shape_counts_the_weights_of_the_network(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "4096", "4096-3x1000", "0-3x10@1", "4096-3x1000@0", "4096-3x1000@-1"])
-def test_a_shape_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="would be right"):
+def test_a_malformed_shape_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected INPUTS-LAYERSxUNITS@BATCH"):
         Shape.parse(text)
 
 
@@ -37,38 +37,38 @@ def test_the_shapes_of_the_targets_are_measured() -> None:
 @pytest.mark.parametrize("learn", LIMITS.values())
 def test_products_use_each_weight_once_and_each_learnt_one_again(learn: str) -> None:
     products = Products(TINY, learn)
-    used = sum(weight.numel() for _, weight, _ in products.sent)
+    used = sum(weight.numel() for _, weight, _ in products.forward)
     assert used == TINY.all_weights
-    assert sum(weight.numel() for _, weight, _ in products.learnt) == sum(TINY.weights[name] for name in learn)
+    assert sum(weight.numel() for _, weight, _ in products.updates) == sum(TINY.weights[name] for name in learn)
     assert learn != "RW" or 2 * TINY.batch * (used + TINY.weights["R"] + TINY.weights["W"]) == TINY.flops(learn=True)
 
 
 def test_products_are_products() -> None:
     products = Products(TINY, "RW")
-    x, weight, out = products.sent[0]
+    x, weight, out = products.forward[0]
     before = weight.clone()
     products.run(1)
     torch.testing.assert_close(out, x @ before)
     assert not torch.equal(weight, before)
 
 
-def test_every_way_to_read_is_tried_and_the_fastest_taken() -> None:
+def test_every_read_method_is_tried_and_the_fastest_is_used() -> None:
     read = Read(5_003)
-    assert set(read.ms) == set(read.ways)
-    assert read.ms[read.way] == min(read.ms.values())
-    for way in read.ways.values():
-        way()
+    assert set(read.ms) == set(read.methods)
+    assert read.ms[read.fastest] == min(read.ms.values())
+    for method in read.methods.values():
+        method()
 
 
 def test_searching_reads_to_the_end() -> None:
-    """`memchr` that found something would stop."""
+    """`memchr` stops where it finds the byte, so the buffer must not contain it."""
     read = Read(1_000)
-    if "memchr, threads" not in read.ways:
+    if "memchr, threads" not in read.methods:
         pytest.skip("no memchr in this C library")
     assert not read.buffer.view(torch.uint8).eq(1).any()
 
 
-def test_every_contestant_has_a_limit_that_is_a_contestant() -> None:
+def test_every_case_has_a_limit_that_is_a_case() -> None:
     for shape in SHAPES:
         assert {limit_of(what, shape) for what in ALL} <= {*LIMITS, "read"}
         assert limit_of("ptncn-eval", shape) == "products-eval"
@@ -78,16 +78,16 @@ def test_every_contestant_has_a_limit_that_is_a_contestant() -> None:
 
 
 @pytest.mark.parametrize("what", ALL)
-def test_every_contestant_takes_steps(what: str) -> None:
-    contestant = make_contestant(what, TINY)
-    contestant.run(contestant.unit)
-    assert contestant.what == what
+def test_every_case_takes_steps(what: str) -> None:
+    case = make_case(what, TINY)
+    case.run(case.unit)
+    assert case.name == what
 
 
-def test_what_does_not_fit_says_so() -> None:
+def test_a_learner_that_needs_too_much_memory_is_refused() -> None:
     with pytest.raises(MemoryError, match="RTRL"):
-        make_contestant("lstm-rtrl", SHAPES[0])
+        make_case("lstm-rtrl", SHAPES[0])
 
 
-def test_the_roof_is_a_rate() -> None:
+def test_the_matrix_rate_is_positive() -> None:
     assert matrix_rate(50) > 0

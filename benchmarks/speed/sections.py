@@ -1,13 +1,26 @@
-"""The parts of the page about what is measured beside the times of a step; each is empty where nothing was."""
+"""Sections of the page for the extras; a section is empty if the record does not have its extra."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ptncn.bench.tabulate import table
-
 HELPS = 0.95
-"""An option is worth having where a step takes at most this share of the time."""
+"""An option helps if a step takes at most this share of the default's time."""
+
+
+def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """
+    >>> print(*markdown_table(("case", "ms"), [("read", "2.3")]), sep="\\n")
+    | case | ms |
+    |---|---|
+    | read | 2.3 |
+    """
+    return [_line(headings), "|" + "---|" * len(headings), *map(_line, rows)]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def memory(record: dict[str, Any]) -> list[str]:
@@ -29,11 +42,11 @@ def memory(record: dict[str, Any]) -> list[str]:
     return [
         "## Memory",
         "",
-        "Peak of the resident memory of a process of its own, above what it had before the learner was made.",
+        "Peak resident memory of a separate process, beyond what it used before the learner was made.",
         "",
-        *table(("learner", "steps of the sequence", "peak, MB"), lengths),
+        *markdown_table(("learner", "steps in the sequence", "peak, MB"), lengths),
         "",
-        *table(("learner", "weights and optimiser state, MB", "peak, MB", "ratio"), peaks),
+        *markdown_table(("learner", "weights and optimiser state, MB", "peak, MB", "ratio"), peaks),
     ]
 
 
@@ -44,11 +57,11 @@ def growth(record: dict[str, Any]) -> list[str]:
     return [
         "## Growth",
         "",
-        "Milliseconds of a learning step (`ptncn-sgd`).",
+        "Milliseconds per learning step (`ptncn-sgd`).",
         "",
         *_growing("units, n-2xn at batch 20", found["units"]),
         "",
-        f"At large n the time grows with n to the power {found['exponent_units']:.2f}.",
+        f"For large n the time grows as n to the power {found['exponent_units']:.2f}.",
         "",
         *_growing("layers, of 500 units at batch 20", found["layers"]),
         "",
@@ -59,7 +72,7 @@ def growth(record: dict[str, Any]) -> list[str]:
 
 
 def _growing(what: str, times: dict[str, float]) -> list[str]:
-    return table((what, *times), [("ms", *(f"{ms:.3f}" for ms in times.values()))])
+    return markdown_table((what, *times), [("ms", *(f"{ms:.3f}" for ms in times.values()))])
 
 
 def long_runs(record: dict[str, Any]) -> list[str]:
@@ -75,18 +88,18 @@ def long_runs(record: dict[str, Any]) -> list[str]:
     ]
     lines = []
     if runs:
-        headings = ("network", "steps", "µs a step, first tenth", "last tenth", "denormal numbers")
+        headings = ("network", "steps", "µs per step, first tenth", "last tenth", "denormal numbers")
         silence = (
-            "In the second half all observations are 0: whatever can fade, fades. Blocks of the last tenth are timed "
-            "in turn with blocks of a second network in its first."
+            "In the second half all observations are 0, so every trace decays. Blocks of the last tenth are timed in "
+            "turn with blocks of a fresh network."
         )
-        lines += ["## Long runs", "", silence, "", *table(headings, runs)]
+        lines += ["## Long runs", "", silence, "", *markdown_table(headings, runs)]
     if "generator" in record:
         data = record["generator"]
         lines += [*([""] if lines else []), "## Data", ""]
         lines += [
-            f"A batch of bouncing video, {data['frames']} frames, takes {data['generate_ms']:.2f} ms to make and "
-            f"{data['learn_ms']:.0f} ms to learn from: data are {data['share']:.2%} of a training run."
+            f"A batch of bouncing video, {data['frames']} frames, takes {data['generate_ms']:.2f} ms to generate "
+            f"and {data['learn_ms']:.0f} ms to learn from: data take {data['share']:.2%} of a training run."
         ]
     return lines
 
@@ -101,10 +114,10 @@ def options(record: dict[str, Any]) -> list[str]:
             rows.append((each["option"], where, "", "", each["failed"]))
         else:
             ratio = each["ms"] / each["plain_ms"]
-            verdict = f"{ratio:.2f} ×, {'helps' if ratio <= HELPS else 'does not help'}"
-            rows.append((each["option"], where, f"{each['plain_ms']:.3f}", f"{each['ms']:.3f}", verdict))
-    headings = ("option", "where", "default, ms", "with it, ms", "effect")
-    return ["## Options", "", "What else could be switched on, and what it does here.", "", *table(headings, rows)]
+            effect = f"{ratio:.2f} ×, {'helps' if ratio <= HELPS else 'does not help'}"
+            rows.append((each["option"], where, f"{each['plain_ms']:.3f}", f"{each['ms']:.3f}", effect))
+    headings = ("option", "where", "default, ms", "with the option, ms", "effect")
+    return ["## Options", "", "Other settings, and their effect on this machine.", "", *markdown_table(headings, rows)]
 
 
 def profiles(record: dict[str, Any]) -> list[str]:
@@ -118,8 +131,8 @@ def profiles(record: dict[str, Any]) -> list[str]:
     return [
         "## Where the time goes",
         "",
-        "Shares in a step of `ptncn-sgd`, by the kernel's own clock. Updates that are written later, as at batch 1 of "
-        "large networks, are in the rest, as are errors, displacements, the copying of states, and the interpreter.",
+        "Shares of a `ptncn-sgd` step, by the kernel's own clock. The rest includes deferred updates (batch 1, large "
+        "networks), errors, displacements, copies of states, and the interpreter.",
         "",
-        *table(("network", "ms", *found[0]["shares"]), rows),
+        *markdown_table(("network", "ms", *found[0]["shares"]), rows),
     ]

@@ -1,7 +1,7 @@
-"""The network as one would first write it down: every matrix apart, every gradient dense, every norm at every step.
+"""A direct implementation of the network: separate matrices, dense gradients, every norm at every step.
 
-This is how the authors' released code works. It shows what the factored updates of `ptncn.updates` save, and gives
-the same numbers.
+The authors' released code works this way. It gives the same numbers as `ptncn.network`, and shows how much time the
+factored updates of `ptncn.updates` save.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from torch import Tensor
 
 
 class Textbook:
-    """A P-TNCN with tanh states and sigmoid predictions of the observation, plain descent, unit norms and max-norm.
+    """A P-TNCN with tanh states, sigmoid predictions of the observation, plain descent, unit norms and max-norm.
 
     Matrices have the paper's names and orientation, (to, from); activities are columns, (n, B).
 
     Arguments:
-        weights: W1, M1, V1, U1, E1, b1, c1, W2, … as `PTNCN.synapses()` gives them; they are copied.
+        weights: W1, M1, V1, U1, E1, b1, c1, W2, … as returned by `PTNCN.synapses()`; copied.
         error_rule: "fixed", "transpose" or "temporal".
     """
 
@@ -44,7 +44,7 @@ class Textbook:
 
     @torch.no_grad()
     def step(self, x: Tensor, *, learn: bool = True) -> Tensor:
-        """The prediction (B, n₀), made before x (B, n₀) was seen."""
+        """Return the prediction (B, n₀) of x (B, n₀), made before x is used."""
         w, layers, x = self.weights, range(1, self.depth + 1), x.T
         y = self.y
         a = {n: w[f"M{n}"] @ y[n - 1] + w[f"V{n}"] @ y[n] + w[f"b{n}"][:, None] for n in layers}

@@ -1,34 +1,39 @@
-"""What the speed should be, and whether it is."""
+"""The speed and memory targets, and whether a record meets them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ptncn.bench.rows import Row, find
-from ptncn.bench.shapes import SHAPES, Shape
+from speed.cases import Row
+from speed.shapes import SHAPES, Shape
 
 NEAR_PRODUCTS = 1.15
 NEAR_READ = 1.5
 NEAR_SGD = 1.6
 OBSERVATIONS_A_SECOND = 5_000
 MEMORY = 1.3
-NO_GROWTH = 2e6  # bytes by which the allocator's peaks differ from one run to the next
+NO_GROWTH = 2e6  # bytes; the allocator's peaks differ by less from one run to the next
 SLOWER = 1.05
 EXPONENT = (1.7, 2.3)
 GENERATOR_SHARE = 0.02
 
 
-def judge(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each target that the record has figures for: {"target", "reached", "met"}."""
-    found = [*_of_rows(record["rows"]), *_of_memory(record), *_of_growth(record), *_of_the_rest(record)]
+Check = tuple[str, str, bool]
+"""The target, what the record reached, and whether it is met."""
+
+
+def check_targets(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """{"target", "reached", "met"} for each target that the record has figures for."""
+    found = [*_row_targets(record["rows"]), *_memory_targets(record), *_growth_targets(record), *_long_targets(record)]
     return [{"target": target, "reached": reached, "met": bool(met)} for target, reached, met in found]
 
 
-Verdict = tuple[str, str, bool]
+def find(rows: Sequence[Row], shape: Shape, name: str) -> Row | None:
+    return next((r for r in rows if (r["shape"], r["batch"], r["what"]) == (shape.name, shape.batch, name)), None)
 
 
-def _of_rows(rows: list[Row]) -> Iterator[Verdict]:
+def _row_targets(rows: list[Row]) -> Iterator[Check]:
     for shape in SHAPES:
         if shape.batch > 1:
             yield from _at_most(rows, shape, "ptncn-sgd", "products", NEAR_PRODUCTS)
@@ -48,16 +53,16 @@ def _of_rows(rows: list[Row]) -> Iterator[Verdict]:
             yield target, f"{rate:,.0f} a second", rate >= OBSERVATIONS_A_SECOND
 
 
-def _at_most(rows: list[Row], shape: Shape, what: str, other: str, most: float) -> Iterator[Verdict]:
-    ours, theirs = find(rows, shape, what), find(rows, shape, other)
-    if ours is not None and theirs is not None:
-        ratio = ours["ms"] / theirs["ms"]
+def _at_most(rows: list[Row], shape: Shape, name: str, other: str, most: float) -> Iterator[Check]:
+    case, reference = find(rows, shape, name), find(rows, shape, other)
+    if case is not None and reference is not None:
+        ratio = case["ms"] / reference["ms"]
         bound = f"at most {most:g} × {other}" if most != 1 else f"faster than {other}"
-        reached = f"{ratio:.2f} × ({ours['ms']:.2f} ms / {theirs['ms']:.2f} ms)"
-        yield f"{shape.name}, batch {shape.batch}: {what} {bound}", reached, ratio <= most
+        reached = f"{ratio:.2f} × ({case['ms']:.2f} ms / {reference['ms']:.2f} ms)"
+        yield f"{shape.name}, batch {shape.batch}: {name} {bound}", reached, ratio <= most
 
 
-def _of_memory(record: dict[str, Any]) -> Iterator[Verdict]:
+def _memory_targets(record: dict[str, Any]) -> Iterator[Check]:
     for entry in record.get("memory", {}).get("peaks", []):
         ratio = entry["peak"] / entry["held"]
         target = f"{entry['what']}, {entry['shape']}: peak memory under {MEMORY:g} × weights and optimiser state"
@@ -70,7 +75,7 @@ def _of_memory(record: dict[str, Any]) -> Iterator[Verdict]:
         yield target, f"{grown / 1e6:+.1f} MB", grown < NO_GROWTH
 
 
-def _of_growth(record: dict[str, Any]) -> Iterator[Verdict]:
+def _growth_targets(record: dict[str, Any]) -> Iterator[Check]:
     growth = record.get("growth")
     if growth:
         low, high = EXPONENT
@@ -80,7 +85,7 @@ def _of_growth(record: dict[str, Any]) -> Iterator[Verdict]:
         yield "time a step grows linearly with layers, R² at least 0.99", f"{straight:.4f}", straight >= 0.99
 
 
-def _of_the_rest(record: dict[str, Any]) -> Iterator[Verdict]:
+def _long_targets(record: dict[str, Any]) -> Iterator[Check]:
     for run in record.get("long", []):
         ratio = run["last_ms"] / run["first_ms"]
         target = f"{run['what']}, {run['steps']:,} steps: the last tenth at most {SLOWER:g} × a first tenth"

@@ -1,4 +1,4 @@
-"""The networks that are measured."""
+"""The network sizes that the benchmark times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptncn.network.layers import widths
 
 @dataclass(frozen=True)
 class Shape:
-    """A network and a batch size.
+    """A network size and a batch size.
 
     >>> Shape.parse("4096-3x1000@20")
     Shape(inputs=4096, depth=3, units=1000, batch=20)
@@ -25,7 +25,7 @@ class Shape:
     def parse(cls, text: str) -> Shape:
         match = re.fullmatch(r"(\d+)-(\d+)x(\d+)@(\d+)", text)
         if match is None or not all(map(int, match.groups())):
-            raise ValueError(f"shape {text!r}: inputs, layers, units and batch, such as 4096-3x1000@20, would be right")
+            raise ValueError(f"shape: expected INPUTS-LAYERSxUNITS@BATCH, such as 4096-3x1000@20, got {text!r}")
         return cls(*map(int, match.groups()))
 
     @property
@@ -38,7 +38,7 @@ class Shape:
 
     @property
     def weights(self) -> dict[str, int]:
-        """How many there are in all R = [M; V; U], in all W and in all E."""
+        """The number of weights in all R = [M; V; U], in all W and in all E."""
         parts = widths(self.sizes)
         return {
             "R": sum((below + own + above) * own for below, own, above in parts),
@@ -51,13 +51,19 @@ class Shape:
         return sum(self.weights.values())
 
     def flops(self, *, learn: bool) -> int:
-        """Of the matrix products of a step, E being fixed: each weight is used once, and each learnt one again."""
+        """Floating-point operations in the matrix products of a step with fixed E.
+
+        The step uses each weight once, and each weight that learns once more.
+        """
         learnt = self.weights["R"] + self.weights["W"] if learn else 0
         return 2 * self.batch * (self.all_weights + learnt)
 
     def traffic(self, *, learn: bool) -> int:
-        """Bytes that a step in float32 has to move: one read of each weight, and at batch > 1 a read and a write of
-        each learnt one; at batch 1 these may wait until there are many."""
+        """Bytes that a float32 step must move.
+
+        It reads each weight once. With batch > 1 it also reads and writes each weight that learns; at batch 1 those
+        updates may be deferred until there are many.
+        """
         learnt = self.weights["R"] + self.weights["W"] if learn and self.batch > 1 else 0
         return 4 * self.all_weights + 8 * learnt
 

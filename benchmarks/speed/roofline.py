@@ -1,4 +1,4 @@
-"""The roofline: what the machine allows at each ratio of arithmetic to memory traffic, and where the steps are."""
+"""The roofline plot: the speed that the machine allows at each arithmetic intensity, and the speed of the steps."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from ptncn.bench.rows import Row
-from ptncn.bench.shapes import Shape
+from speed.cases import Row
+from speed.shapes import Shape
 
 MARKS = {"ptncn-sgd": ("o", "#1b6ca8", True), "ptncn-eval": ("s", "#2a9d55", False), "textbook": ("x", "#c0392b", True)}
 """Marker, colour, and whether the row learns."""
 
 
 def roofline(record: dict[str, Any]) -> bytes:
-    """An SVG, the same bytes for the same record."""
+    """SVG bytes; the same record gives the same bytes."""
     machine = record["machine"]
     roof, slope = machine["gflops"], machine["gigabytes_a_second"]
     figure = Figure(figsize=(7, 4.5), layout="constrained")
@@ -27,28 +27,28 @@ def roofline(record: dict[str, Any]) -> bytes:
     axes.loglog(intensity, np.minimum(roof, slope * intensity), color="black", linewidth=1.5)
     axes.text(90, roof * 1.1, f"products: {roof:.0f} GFLOP/s", ha="right")
     axes.text(0.11, slope * 0.17, f"memory: {slope:.1f} GB/s", rotation=32)
-    for what, (marker, colour, learn) in MARKS.items():
-        rows = [row for row in record["rows"] if row["what"] == what]
+    for name, (marker, colour, learn) in MARKS.items():
+        rows = [row for row in record["rows"] if row["what"] == name]
         points = [point(row, learn=learn) for row in rows]
         axes.scatter(
             [at for at, _ in points],
             [speed for _, speed in points],
             marker=marker,
             color=colour,
-            label=what,
+            label=name,
             zorder=3,
         )
-        if what == "ptncn-sgd":
+        if name == "ptncn-sgd":
             for row, (at, speed) in zip(rows, points, strict=True):
-                name = f"{row['shape']}, batch {row['batch']}"
-                axes.annotate(name, (at, speed), textcoords="offset points", xytext=(6, -11), fontsize=8)
-    axes.set(xlabel="floating-point operations a byte that has to be moved", ylabel="GFLOP/s")
+                where = f"{row['shape']}, batch {row['batch']}"
+                axes.annotate(where, (at, speed), textcoords="offset points", xytext=(6, -11), fontsize=8)
+    axes.set(xlabel="floating-point operations per byte moved", ylabel="GFLOP/s")
     axes.legend(loc="lower right", frameon=False)
     return _svg(figure)
 
 
 def point(row: Row, *, learn: bool) -> tuple[float, float]:
-    """Operations a byte, and GFLOP/s reached, counting only what has to be done."""
+    """Operations per byte and GFLOP/s, counting only the necessary operations and bytes."""
     shape = Shape.parse(f"{row['shape']}@{row['batch']}")
     flops = shape.flops(learn=learn)
     return flops / shape.traffic(learn=learn), flops / row["ms"] / 1e6
