@@ -11,7 +11,7 @@ from ptncn.experiments import NAMES, find_experiment
 from ptncn.experiments.base import Job
 from ptncn.experiments.complexity import exponent
 from ptncn.experiments.continual import plan as continual_plan
-from ptncn.experiments.models import DEFAULTS, default_options, options_for
+from ptncn.experiments.models import default_options, options_for
 from ptncn.experiments.one_shot import with_sgd
 from ptncn.experiments.reproduce import choose_jobs, make_table
 from ptncn.experiments.setting import LAPTOP_VIDEO, PAPER_VIDEO, SCALES, VIDEO
@@ -63,7 +63,7 @@ def test_any_learner_of_the_registry_may_take_part():
     assert [(job.model, job.seed) for job in jobs[:2]] == [("rhn-kf-rtrl", 0), ("rhn-kf-rtrl", 1)]
 
 
-@pytest.mark.parametrize("kind", DEFAULTS)
+@pytest.mark.parametrize("kind", ["video", "text", "other"])
 @pytest.mark.parametrize("model", names())
 def test_every_learner_has_options_that_it_takes(model, kind):
     hidden = [3] if model == "ptncn" else 3

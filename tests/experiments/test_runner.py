@@ -16,9 +16,9 @@ from ptncn.experiments.setting import SMOKE_TEXT, SMOKE_VIDEO
 from ptncn.experiments.tasks import Cosine
 from ptncn.experiments.training import Training
 from ptncn.experiments.workshop import Interrupted, Workshop
-from ptncn.learners.run import evaluate
 from ptncn.metrics import CE
 from ptncn.records import unpack
+from ptncn.training.loop import evaluate
 
 TINY = replace(SMOKE_VIDEO, sequences=60, valid=20, units=8, gated_units=8)
 

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 import ptncn
+from ptncn.distributions import DISTRIBUTIONS
 from ptncn.learners import describe, make, names
 from ptncn.metrics import bytes_of
-from ptncn.outputs import OUTPUTS, get_output
 
 N, H, B, T = 4, 6, 3, 12
 SMALL = {
@@ -173,14 +173,14 @@ def test_errors_are_prediction_minus_observation_and_zero_where_masked(name: str
 
 
 @every_learner
-@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("output", DISTRIBUTIONS)
 def test_logits_and_prediction_belong_to_the_output_distribution(name: str, output: str) -> None:
     learner = taught(name, output=output)
     state = learner.begin(B)
     for x in frames():
         out = learner.step(x, state)
         assert torch.isfinite(out.logits).all()
-        assert torch.allclose(out.prediction, get_output(output).mean(out.logits))
+        assert torch.allclose(out.prediction, DISTRIBUTIONS.find(output).mean(out.logits))
 
 
 @every_learner

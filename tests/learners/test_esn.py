@@ -8,12 +8,12 @@ import reservoirpy
 import torch
 
 from ptncn.checkpoint import load, save
+from ptncn.distributions import DISTRIBUTIONS
 from ptncn.learners.esn import ESN
 from ptncn.learners.readouts import RLS, Readout, Ridge
 from ptncn.learners.reservoir import spectral_radius
-from ptncn.learners.run import run
 from ptncn.metrics import SE
-from ptncn.outputs import get_output
+from ptncn.training.loop import run
 
 READOUTS = ("ridge", "rls", "sgd")
 
@@ -179,7 +179,7 @@ def test_rls_without_forgetting_is_ridge_regression_at_every_step():
 
 
 def readout(kind: type[Readout], width: int = 6, outputs: int = 2, **options) -> Readout:
-    return kind(width, outputs, get_output("gaussian"), torch.float64, **options)
+    return kind(width, outputs, DISTRIBUTIONS.find("gaussian"), torch.float64, **options)
 
 
 def teach(readout: Readout, features: torch.Tensor, targets: torch.Tensor) -> None:
@@ -250,7 +250,7 @@ def test_sgd_follows_the_gradient_of_the_likelihood_that_autograd_finds(output):
     weight = learner.readout.weight.detach().clone().requires_grad_()
     mask = torch.tensor([True, False, True, True])
     features = torch.cat([state.z, torch.ones(4, 1)], 1)
-    loss = (get_output(output).nll(features @ weight, sequence[-1]) * mask).sum() / 4
+    loss = (DISTRIBUTIONS.find(output).nll(features @ weight, sequence[-1]) * mask).sum() / 4
     (gradient,) = torch.autograd.grad(loss, weight)
     learner.step(sequence[-1], state, mask=mask)
     assert torch.allclose(learner.readout.weight, weight.detach() - 0.1 * gradient, rtol=0, atol=1e-12)
@@ -296,7 +296,7 @@ def test_predictions_are_the_mean_of_their_logits(readout, output):
     expected = learner.predict(state)
     step = learner.step(sequence[0], state)
     assert torch.equal(step.prediction, expected)
-    assert torch.equal(step.prediction, get_output(output).mean(step.logits))
+    assert torch.equal(step.prediction, DISTRIBUTIONS.find(output).mean(step.logits))
     assert ((step.prediction > 0) & (step.prediction < 1)).all()
 
 

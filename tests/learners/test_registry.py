@@ -2,6 +2,7 @@
 
 import importlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from ptncn.commands.learners import learners
-from ptncn.learners import describe, make, names, registry
+from ptncn.learners import LEARNERS, Entry, describe, make, names
 
 
 def test_it_holds_every_learner_of_the_comparison() -> None:
@@ -53,9 +54,15 @@ def test_the_network_takes_one_size_or_a_list(sizes: dict[str, Any]) -> None:
     assert make("ptncn", input_size=3, **sizes).options()["hidden_sizes"] == [5]
 
 
-def test_learners_are_imported_only_when_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = registry.Entry("ptncn.learners.missing:Missing", "not there", "online", "none")
-    monkeypatch.setitem(registry.ENTRIES, "missing", entry)
+@pytest.fixture
+def missing() -> Iterator[None]:
+    LEARNERS.add("missing", Entry("ptncn.learners.missing:Missing", "not there", "online", "none"))
+    yield
+    LEARNERS.remove("missing")
+
+
+@pytest.mark.usefixtures("missing")
+def test_learners_are_imported_only_when_they_are_made() -> None:
     assert describe("missing").about == "not there"
     assert make("copy", input_size=3).kind == "copy"
     with pytest.raises(ModuleNotFoundError, match=r"ptncn\.learners\.missing"):

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from ptncn.learner import Learner, State, Step
 from ptncn.learners.esn import ESN
-from ptncn.learners.run import run
 from ptncn.metrics import Cost, Meter, bytes_of, cost
+from ptncn.training.loop import run
 
 
 @dataclass(kw_only=True)

@@ -84,7 +84,7 @@ def test_lists_of_sizes(sizes):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"output": "poisson"}, "unknown output 'poisson'.*gaussian, bernoulli, categorical"),
+        ({"output": "poisson"}, "unknown distribution 'poisson'.*gaussian, bernoulli, categorical"),
         ({"preset": "mine"}, "unknown preset 'mine'.*paper, authors, best"),
         ({"activation": "tan"}, "unknown activation 'tan'.*tanh"),
         ({"activation": ["tanh"]}, "1 functions.*2 layers"),

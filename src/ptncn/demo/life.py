@@ -15,7 +15,7 @@ from torch import Tensor
 from ptncn.demo.contestants import PTNCN, uncorrected
 from ptncn.demo.worlds import LIFE, SCENE, WORLDS, scenes
 from ptncn.learner import Learner
-from ptncn.learners.run import run
+from ptncn.training.loop import run
 
 UNCORRECTED = "uncorrected"
 """Among the looks: the P-TNCN's weights without correction of states."""

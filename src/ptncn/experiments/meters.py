@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ptncn.learner import Step
-from ptncn.metrics import BPC, CE, SE, FrameMean
-
-ERRORS: dict[str, type[FrameMean]] = {"ce": CE, "se": SE, "bpc": BPC}
+from ptncn.metrics import make_metric
 
 
 class SequenceErrors:
@@ -24,7 +22,7 @@ class SequenceErrors:
     """
 
     def __init__(self, metric: str) -> None:
-        self.name, self.error = metric, ERRORS[metric]()
+        self.name, self.error = metric, make_metric(metric)
         self.sums: list[float] = []
         self.counts: list[int] = []
         self._sum: Tensor | None = None

@@ -14,14 +14,14 @@ from typing import Any
 from torch import Tensor
 
 from ptncn import checkpoint
-from ptncn.experiments.meters import ERRORS, Film, SequenceErrors
+from ptncn.experiments.meters import Film, SequenceErrors
 from ptncn.experiments.plan import Pass, Plan
 from ptncn.experiments.workshop import Interrupted, Workshop
 from ptncn.learner import Learner
-from ptncn.learners.run import run
-from ptncn.metrics import Meter, Prequential
+from ptncn.metrics import Meter, Prequential, make_metric
 from ptncn.records import pack
 from ptncn.system import peak_memory, reset_peak_memory
+from ptncn.training.loop import run
 
 PROGRESS, BEST, LAST = "progress.safetensors", "best.safetensors", "finished.safetensors"
 
@@ -107,7 +107,7 @@ def _begin_or_resume(plan: Plan, workshop: Workshop, folder: Path) -> _Course:
 
 
 def _new_curve(plan: Plan) -> Prequential:
-    return Prequential(ERRORS[plan.curve_metric](), fading=0.999, points=500)
+    return Prequential(make_metric(plan.curve_metric), fading=0.999, points=500)
 
 
 def _go_on(plan: Plan, course: _Course, workshop: Workshop, folder: Path) -> None:

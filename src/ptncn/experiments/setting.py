@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ptncn.data.show import TEXTS
+from ptncn.learners import describe
 
 SCALES = ("smoke", "laptop", "paper")
 
@@ -51,14 +52,11 @@ class Setting:
         >>> LAPTOP_VIDEO.hidden_size("ptncn"), LAPTOP_VIDEO.hidden_size("gru-bptt")
         ([500, 500, 500], 500)
         """
-        if model == "ptncn":
+        size_class = describe(model).size_class
+        if size_class == "layers":
             return [self.units] * self.layers
-        cell, _, rule = model.partition("-")
-        if rule == "rtrl":
-            return self.exact_units
-        if rule in ("uoro", "kf-rtrl"):
-            return self.rank_one_units
-        return self.plain_units if cell in ("rnn", "esn") else self.gated_units
+        sizes = {"exact": self.exact_units, "rank_one": self.rank_one_units, "plain": self.plain_units}
+        return sizes.get(size_class, self.gated_units)
 
     def values(self) -> dict[str, Any]:
         return asdict(self)

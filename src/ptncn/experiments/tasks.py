@@ -13,11 +13,12 @@ from ptncn.data.embedded import EMBEDDED_IMAGES
 from ptncn.data.load import bouncing, bouncing_test
 from ptncn.data.sequences import Batch
 from ptncn.data.show import TEXTS
+from ptncn.distributions import DISTRIBUTIONS
 
 STAND_INS = {"mnist": "digits", "notmnist": "letters", "fashion-mnist": "shapes", "ptb": "python-reference"}
 NAMES = (*STAND_INS, *STAND_INS.values())
-KINDS = {"video": ("bernoulli", ("ce", "se")), "text": ("categorical", ("bpc",)), "other": ("gaussian", ("se",))}
-"""What the output distribution is, and what is measured."""
+KINDS = {"video": "bernoulli", "text": "categorical", "other": "gaussian"}
+"""The distribution of the observations, by kind of data."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,11 @@ class Task:
 
     @property
     def output(self) -> str:
-        return KINDS[self.kind][0]
+        return KINDS[self.kind]
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        return KINDS[self.kind][1]
+        return DISTRIBUTIONS.find(self.output).metrics
 
     @property
     def notes(self) -> list[str]:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ptncn.experiments.models import default_options
 from ptncn.experiments.plan import Pass
 from ptncn.experiments.runner import execute, tidy
 from ptncn.experiments.setting import Setting
 from ptncn.experiments.training import Training
 from ptncn.experiments.workshop import Interrupted, Workshop
 from ptncn.files import write_atomically
+from ptncn.learners import describe
 
 LOOKS = 4
 """Validation errors in the course of a trial: one that lies behind most others at a look is given up."""
@@ -43,54 +43,22 @@ class Study:
         return f"{self.model}-{self.data}"
 
 
-def suggest(trial: Any, model: str, kind: str) -> dict[str, Any]:
-    """The options of one trial; ranges reach an order of magnitude to either side of what is usual."""
-    if model == "ptncn":
-        optimizer = trial.suggest_categorical("optimizer", ["sgd", "rmsprop", "adam"])
-        low, high = (0.005, 0.5) if optimizer == "sgd" else (1e-5, 1e-2)
-        return {
-            "optimizer": optimizer,
-            "rescale": "unit" if optimizer == "sgd" else "none",
-            "reduction": "sum" if optimizer == "sgd" else "mean",
-            "lr": trial.suggest_float(f"lr_{optimizer}", low, high, log=True),
-            "beta": trial.suggest_float("beta", 0.05, 1.0, log=True),
-            "gamma": trial.suggest_categorical("gamma", [0.0, 0.01]),
-            "lam": trial.suggest_categorical("lam", [0.0, 0.0001, 0.001]),
-            "error_rule": trial.suggest_categorical("error_rule", ["fixed", "transpose"]),
-            "error_lr_factor": trial.suggest_categorical("error_lr_factor", [0.01, 0.1, 1.0]),
-        }
-    if model.startswith("esn"):
-        return {
-            "sr": trial.suggest_float("sr", 0.3, 1.2),
-            "leak_rate": trial.suggest_float("leak_rate", 0.2, 1.0),
-            "input_scaling": trial.suggest_float("input_scaling", 0.01, 2.0, log=True),
-            **({"ridge": trial.suggest_float("ridge", 1e-4, 1e2, log=True)} if model != "esn-sgd" else {}),
-        }
-    if model in ("copy", "mean"):
+def suggest(trial: Any, model: str) -> dict[str, Any]:
+    """The options of one trial."""
+    search = describe(model).search
+    if search is None:
         raise ValueError(f"{model!r} has nothing to tune")
-    return {
-        "optimizer": trial.suggest_categorical("optimizer", ["rmsprop", "adam"]),
-        "lr": trial.suggest_float("lr", 1e-5, 1e-1, log=True),
-        "clip": trial.suggest_float("clip", 0.1, 100.0, log=True),
-    }
+    return search(trial)
 
 
 def first_points(model: str, kind: str, *, online: bool) -> list[dict[str, Any]]:
-    """What is tried before the search sets in: the defaults, then smaller and larger steps, and for E the other rule.
+    """What is tried before the search sets in.
 
     >>> [round(point["lr"], 4) for point in first_points("rnn-bptt", "video", online=False)]
     [0.001, 0.0003, 0.003, 0.0001, 0.01]
     """
-    usual = default_options(model, kind, online=online)
-    if "lr" not in usual:
-        return [usual] if usual else []
-    name = f"lr_{usual.get('optimizer', 'sgd')}" if model == "ptncn" else "lr"
-    point = {"optimizer": "sgd", "beta": 0.15, "gamma": 0.0, "lam": 0.0, "error_rule": "fixed", "error_lr_factor": 1.0}
-    points = [{**point, **usual, name: float(f"{usual['lr'] * factor:.3g}")} for factor in (1, 0.3, 3, 0.1, 10)]
-    if model == "ptncn":
-        other = "fixed" if usual.get("error_rule") == "transpose" else "transpose"
-        points.insert(1, {**points[0], "error_rule": other})
-    return points
+    entry = describe(model)
+    return entry.first_points(entry.default_options(kind, online=online)) if entry.first_points else []
 
 
 def tune(study: Study, workshop: Workshop, tell: Callable[[str], None]) -> dict[str, Any]:
@@ -111,7 +79,7 @@ def tune(study: Study, workshop: Workshop, tell: Callable[[str], None]) -> dict[
     kind = Training(study.model, study.data, study.seed, study.setting).task.kind
 
     def objective(trial: Any) -> float:
-        options = suggest(trial, study.model, kind)
+        options = suggest(trial, study.model)
         trial.set_user_attr("options", options)
 
         def look(number: int, error: float) -> None:

@@ -1,5 +1,6 @@
 """Every learner of the comparison behind the same three calls, and the registry that makes them by name."""
 
-from ptncn.learners.registry import Entry, describe, make, names
+from ptncn.learners import entries as entries  # registers the package's own
+from ptncn.learners.registry import LEARNERS, Entry, Style, describe, make, names, option_names
 
-__all__ = ["Entry", "describe", "make", "names"]
+__all__ = ["LEARNERS", "Entry", "Style", "describe", "make", "names", "option_names"]

@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from ptncn.distributions import DISTRIBUTIONS
 from ptncn.learner import State, Step, check_batch_size, check_mask, check_observation
 from ptncn.learners.cells import Hidden, make_cell, make_readout
-from ptncn.outputs import get_output
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
@@ -87,7 +87,7 @@ class RecurrentLearner(nn.Module):
         check_choice("dtype", dtype, DTYPES)
         self.kind = f"{cell}-{self.rule}"
         self.input_size, self.hidden_size, self.clip = input_size, hidden_size, clip
-        self.output = get_output(output)
+        self.output = DISTRIBUTIONS.find(output)
         self.generator = torch.Generator().manual_seed(seed)
         kwargs: dict[str, Any] = {"dtype": DTYPES[dtype]}
         self.cell = make_cell(cell, input_size, hidden_size, self.generator, depth=depth, gate_bias=gate_bias, **kwargs)

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ptncn.distributions import DISTRIBUTIONS
 from ptncn.learner import State, Step, check_batch_size, check_mask, check_observation
 from ptncn.learners.base import DTYPES, check_choice, check_positive, check_size, keep_masked, scored_rows
 from ptncn.learners.readouts import READOUTS, SGD
 from ptncn.learners.reservoir import Reservoir
-from ptncn.outputs import get_output
 
 READOUT_OPTIONS = {
     "ridge": ("ridge", "floor", "solve_every"),
@@ -130,7 +130,7 @@ class ESN(nn.Module):
                 raise ValueError(f"{self.kind!r} has no option {name!r}; its readout has: {known}")
         self.input_size, self.hidden_size, self.washout = input_size, hidden_size, washout
         self.input_to_readout, self.readout_bias = input_to_readout, readout_bias
-        self.output = get_output(output)
+        self.output = DISTRIBUTIONS.find(output)
         reservoir = {
             "sr": sr,
             "leak_rate": leak_rate,

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ptncn.distributions import Distribution
 from ptncn.learners.base import OPTIMIZERS, check_choice, check_positive, check_size
-from ptncn.outputs import Output
 
 SYMMETRISE_EVERY = 16
 """Updates after which RLS removes rounding errors that are not symmetric, before forgetting blows them up."""
@@ -27,7 +27,7 @@ class Readout(nn.Module):
 
     weight: Tensor
 
-    def __init__(self, features: int, input_size: int, output: Output, dtype: torch.dtype) -> None:
+    def __init__(self, features: int, input_size: int, output: Distribution, dtype: torch.dtype) -> None:
         super().__init__()
         self.output = output
         self.weight = nn.Parameter(torch.zeros(features, input_size, dtype=dtype), requires_grad=False)
@@ -73,14 +73,7 @@ class LeastSquares(Readout):
         self.register_buffer("guess", self.output.mean(self.weight.new_zeros(self.weight.shape[1])))
 
     def link(self, fitted: Tensor) -> Tensor:
-        mean = fitted + self.guess
-        least = self.floor * self.guess
-        if self.output.name == "bernoulli":
-            return torch.logit(torch.clamp(mean, least, 1 - least))
-        if self.output.name == "categorical":
-            mean = torch.maximum(mean, least)
-            return torch.log(mean / mean.sum(-1, keepdim=True))
-        return mean
+        return self.output.to_logits(fitted + self.guess, self.floor * self.guess)
 
 
 class Ridge(LeastSquares):

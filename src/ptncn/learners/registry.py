@@ -1,15 +1,40 @@
-"""Learners by name: `make("lstm-uoro", input_size=…, hidden_size=…)`. Adding one is a file and a line."""
+"""Learners by name: `make("lstm-uoro", input_size=…, hidden_size=…)`.
+
+An entry carries what experiments, tuning, reports and benchmarks know of a learner, so that none of them branches on
+a name. The package's own entries are in `entries.py`; other packages add theirs through the entry-point group
+`ptncn.learners`, or at run time with `LEARNERS.add(name, Entry(…))`.
+"""
 
 from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from importlib import import_module
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
 
-from ptncn.learner import Learner
+from ptncn.registry import Registry, load_object
+
+if TYPE_CHECKING:
+    from ptncn.learner import Learner
+
+Options = Mapping[str, Any]
+Dashes = str | tuple[float, tuple[float, ...]]
+"""A line style of matplotlib."""
+
+SIZE_CLASSES = ("layers", "gated", "plain", "rank_one", "exact", "none")
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a learner's line looks, the same in every figure."""
+
+    colour: str
+    """Which network it is, as #rrggbb."""
+    dashes: Dashes = "-"
+    """How it learns."""
+    emphasis: bool = False
+    """Whether the line is drawn thick and on top."""
 
 
 @dataclass(frozen=True)
@@ -24,57 +49,47 @@ class Entry:
     """"online", at each step; or "unrolled", through stored steps."""
     memory: str
     """What its state grows with: H hidden units, n inputs, B rows, P weights, T steps."""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Options = field(default_factory=dict)
     """Arguments that the name settles."""
+    defaults: Mapping[str, Options] = field(default_factory=dict)
+    """Default options by kind of data: "video", "text", "other", and "online" for videos one at a time."""
+    search: Callable[[Any], dict[str, Any]] | None = None
+    """The search space: an Optuna trial → options to try; None: nothing to tune."""
+    first_points: Callable[[Options], list[dict[str, Any]]] | None = None
+    """Default options → the trial parameters to try before the search samples its own."""
+    size_class: str = "none"
+    """Which of an experiment's sizes it takes, one of `SIZE_CLASSES`: "layers" is a list, "gated" and "plain" are wide,
+    the state of "rank_one" is as large as the weights, that of "exact" larger still; "none" has no hidden units."""
+    label: str = ""
+    """What tables and figures call it; empty: its name."""
+    style: Style | None = None
+    """Its line in figures; None: a thin grey one."""
+    tuned_like: str | None = None
+    """Whose tuned values serve where it has none of its own."""
+
+    def __post_init__(self) -> None:
+        if self.size_class not in SIZE_CLASSES:
+            raise ValueError(f"size_class: expected one of {', '.join(SIZE_CLASSES)}, got {self.size_class!r}")
+
+    def default_options(self, kind: str, *, online: bool = False) -> dict[str, Any]:
+        """The options for one kind of data; `online` where sequences are learnt one at a time."""
+        if online and kind == "video" and "online" in self.defaults:
+            kind = "online"
+        return dict(self.defaults.get(kind, {}))
 
 
-CELLS = ("lstm", "gru", "rnn", "rhn")
-
-RULES = {
-    "bptt": Entry("ptncn.learners.bptt:BPTT", "back-propagation through time", "unrolled", "B·n·T"),
-    "tbptt": Entry("ptncn.learners.tbptt:TBPTT", "truncated BPTT, window 25", "unrolled", "B·(n + H)·window"),
-    "sab": Entry("ptncn.learners.sab:SAB", "sparse attentive backtracking", "unrolled", "B·(n + H)·memory"),
-    "rtrl": Entry("ptncn.learners.rtrl:RTRL", "real-time recurrent learning", "online", "B·H·P"),
-    "uoro": Entry("ptncn.learners.uoro:UORO", "unbiased rank-one RTRL", "online", "B·P"),
-    "kf-rtrl": Entry("ptncn.learners.kf_rtrl:KFRTRL", "Kronecker-factored RTRL", "online", "B·(H² + n)"),
-}
-
-
-def _with_cells(rule: str, entry: Entry) -> dict[str, Entry]:
-    cells = ("lstm", "rnn") if rule == "sab" else CELLS
-    return {
-        f"{cell}-{rule}": replace(entry, about=f"{cell.upper()}, {entry.about}", options={"cell": cell})
-        for cell in cells
-    }
-
-
-def _echo(readout: str, about: str) -> Entry:
-    return Entry("ptncn.learners.esn:ESN", f"echo state network, {about}", "online", "B·H", {"readout": readout})
-
-
-ENTRIES: dict[str, Entry] = {
-    "ptncn": Entry("ptncn.network:PTNCN", "the paper's network, local rules", "online", "B·(n + H)"),
-    **{name: entry for rule in RULES for name, entry in _with_cells(rule, RULES[rule]).items()},
-    "esn-ridge": _echo("ridge", "ridge regression"),
-    "esn-rls": _echo("rls", "RLS"),
-    "esn-sgd": _echo("sgd", "gradient descent"),
-    "copy": Entry("ptncn.learners.trivial:Copy", "the last observation again", "online", "B·n"),
-    "mean": Entry("ptncn.learners.trivial:Mean", "the mean of all observations", "online", "B·n"),
-}
+LEARNERS: Registry[Entry] = Registry("learner", "ptncn.learners")
+"""Every learner that `make` knows."""
 
 
 def names() -> list[str]:
     """Every name that `make` knows."""
-    return list(ENTRIES)
+    return LEARNERS.names()
 
 
 def describe(name: str) -> Entry:
     """What the registry knows of a learner without importing it."""
-    if name not in ENTRIES:
-        close = difflib.get_close_matches(str(name), ENTRIES, n=1)
-        hint = f"did you mean {close[0]!r}? " if close else ""
-        raise ValueError(f"unknown learner {name!r}; {hint}There are: {', '.join(ENTRIES)}")
-    return ENTRIES[name]
+    return LEARNERS.find(name)
 
 
 def make(name: str, *, input_size: int, **options: Any) -> Learner:
@@ -86,24 +101,34 @@ def make(name: str, *, input_size: int, **options: Any) -> Learner:
     'lstm-bptt'
     """
     entry = describe(name)
-    kind = _load(entry.where)
+    learner_class = load_object(entry.where)
     given = {"input_size": input_size, **options}
-    known = _parameters(kind)
+    known = _parameters(learner_class)
     if "hidden_sizes" in known and "hidden_size" in given:
         size = given.pop("hidden_size")
         given["hidden_sizes"] = [size] if isinstance(size, int) else list(size)
     _check_options(name, given, {key: value for key, value in known.items() if key not in entry.options})
-    return cast(Learner, kind(**given, **entry.options))
+    return cast("Learner", learner_class(**given, **entry.options))
+
+
+def option_names(name: str) -> set[str]:
+    """The options that a learner takes, beside those that its name settles.
+
+    >>> "window" in option_names("lstm-tbptt")
+    True
+    """
+    entry = describe(name)
+    return set(_parameters(load_object(entry.where))) - set(entry.options)
 
 
 ANYTHING = "**"
 """Stands among the parameters of a class that looks at unknown arguments itself."""
 
 
-def _parameters(kind: type) -> dict[str, bool]:
+def _parameters(learner_class: type) -> dict[str, bool]:
     """All arguments of a class and whether each must be given, following `**common` to the base that takes it."""
     known: dict[str, bool] = {}
-    for base in kind.__mro__:
+    for base in learner_class.__mro__:
         if "__init__" not in vars(base):
             continue
         _, *parameters = inspect.signature(vars(base)["__init__"]).parameters.values()
@@ -119,12 +144,7 @@ def _check_options(name: str, given: Mapping[str, Any], known: Mapping[str, bool
         if option not in known and ANYTHING not in known:
             close = difflib.get_close_matches(option, known, n=1)
             hint = f"did you mean {close[0]!r}? " if close else ""
-            raise ValueError(f"{name!r} has no option {option!r}; {hint}There are: {', '.join(known)}")
+            raise ValueError(f"{name!r} has no option {option!r}; {hint}Choose one of: {', '.join(known)}")
     for option, required in known.items():
         if required and option not in given:
             raise ValueError(f"{name!r} needs the option {option!r}")
-
-
-def _load(where: str) -> type:
-    module, _, attribute = where.partition(":")
-    return cast(type, getattr(import_module(module), attribute))

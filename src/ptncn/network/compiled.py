@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from ptncn import kernels
+from ptncn.distributions import Distribution
 from ptncn.kernels import Matrix, Rule, pointer, real, whole
 from ptncn.network.activations import ACTIVATIONS, Activation
 from ptncn.network.config import Config
 from ptncn.network.layers import Layer
-from ptncn.outputs import Output
 from ptncn.updates import LocalLearning, Synapses
 
 SMALL = 1 << 18
@@ -29,7 +29,6 @@ PHASES = ("products", "activations", "norms", "updates")
 """What a kernel's clock tells apart."""
 
 _ACTIVATIONS = ("identity", "tanh", "sigmoid", "relu", "relu6", "leaky_relu", "gelu", "sign", "step")
-_OUTPUT_CODES = {"gaussian": 0, "bernoulli": 2, "categorical": 9}
 
 
 class _Network(ctypes.Structure):
@@ -56,7 +55,9 @@ class _Step(ctypes.Structure):
 class CompiledStep:
     """The kernel bound to the weights and moments of one network and to a number of rows."""
 
-    def __init__(self, layers: list[Layer], learning: LocalLearning, output: Output, config: Config, rows: int) -> None:
+    def __init__(
+        self, layers: list[Layer], learning: LocalLearning, output: Distribution, config: Config, rows: int
+    ) -> None:
         weight = layers[0].W.weight
         self._function = kernels.function("step", weight.dtype)
         self.weights = {name: part for layer in layers for name, part in layer.synapses().items()}
@@ -88,7 +89,7 @@ class CompiledStep:
             corrections=config.corrections,
             sizes=self._wholes(self.sizes),
             phi=self._wholes([_code(layer.phi) for layer in layers]),
-            phi_o=self._wholes([_OUTPUT_CODES[output.name], *(_code(layer.phi_o) for layer in layers[1:])]),
+            phi_o=self._wholes([output.kernel_code or 0, *(_code(layer.phi_o) for layer in layers[1:])]),
             **{name: self._matrices(name, layers) for name in "RWEbc"},
             presynaptic_z=config.presynaptic == "z",
             teach_with_displacement=config.prediction_error == "e_z",
@@ -175,11 +176,17 @@ def _code(phi: Activation) -> int:
 
 
 def compiled_step(
-    layers: list[Layer], learning: LocalLearning, output: Output, config: Config, rows: int
+    layers: list[Layer], learning: LocalLearning, output: Distribution, config: Config, rows: int
 ) -> CompiledStep | None:
     """The kernel for this network and batch, or None where the rules, the size or the machine ask for PyTorch."""
     weights = [part.weight for layer in layers for part in layer.synapses().values()]
     codes = [_code(phi) for phi in (*(layer.phi for layer in layers), *(layer.phi_o for layer in layers[1:]))]
-    if config.xi or -1 in codes or weights[0].device.type != "cpu" or kernels.load() is None:
+    if (
+        config.xi
+        or -1 in codes
+        or output.kernel_code is None
+        or weights[0].device.type != "cpu"
+        or kernels.load() is None
+    ):
         return None
     return CompiledStep(layers, learning, output, config, rows)

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ptncn.distributions import Distribution
 from ptncn.network.config import Config
 from ptncn.network.layers import Layer
-from ptncn.outputs import Output
 from ptncn.updates.factors import Activity, Factors, inverse
 from ptncn.updates.synapses import Synapses
 
@@ -103,7 +103,7 @@ class Guess:
     z_o: list[Tensor]  # z_o⁰ … z_o^{L−1}
 
 
-def predict(before: Tensor, layers: list[Layer], output: Output) -> Guess:
+def predict(before: Tensor, layers: list[Layer], output: Distribution) -> Guess:
     """Drives, states and predictions from [x, y¹, …, yᴸ] of the previous step, (B, n₀+…+n_L)."""
     a = [drive(before, layer) for layer in layers]
     z = [state(own, layer) for own, layer in zip(a, layers, strict=True)]
@@ -111,7 +111,7 @@ def predict(before: Tensor, layers: list[Layer], output: Output) -> Guess:
     return Guess(a, z, logits, z_o)
 
 
-def expectations(z: list[Tensor], layers: list[Layer], output: Output) -> tuple[Tensor, list[Tensor]]:
+def expectations(z: list[Tensor], layers: list[Layer], output: Distribution) -> tuple[Tensor, list[Tensor]]:
     """The logits of the observation, and z_o⁰ … z_o^{L−1}."""
     logits, *hidden = (expectation(own, layer) for own, layer in zip(z, layers, strict=True))
     z_o = [output.mean(logits), *(layer.phi_o(h) for h, layer in zip(hidden, layers[1:], strict=True))]
@@ -119,7 +119,7 @@ def expectations(z: list[Tensor], layers: list[Layer], output: Output) -> tuple[
 
 
 def correct(
-    x: Tensor, guess: Guess, layers: list[Layer], output: Output, config: Config, observed: Tensor | None
+    x: Tensor, guess: Guess, layers: list[Layer], output: Distribution, config: Config, observed: Tensor | None
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Errors e⁰ … e^{L−1} of the guess, and corrected states y¹ … yᴸ.
 

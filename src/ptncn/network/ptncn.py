@@ -9,6 +9,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from ptncn.distributions import DISTRIBUTIONS
 from ptncn.learner import check_batch_size, check_mask, check_observation
 from ptncn.network import equations
 from ptncn.network.activations import Activation, get_activation
@@ -16,7 +17,6 @@ from ptncn.network.compiled import CompiledStep, compiled_step
 from ptncn.network.config import make_config
 from ptncn.network.layers import Layer, initial_weights, paper_views, view_layers
 from ptncn.network.state import PTNCNState, PTNCNStep
-from ptncn.outputs import get_output
 from ptncn.updates import LocalLearning, Synapses
 
 
@@ -59,7 +59,7 @@ class PTNCN(nn.Module):
         super().__init__()
         self.sizes = _check_sizes(input_size, hidden_sizes)
         self.input_size = input_size
-        self.output = get_output(output)
+        self.output = DISTRIBUTIONS.find(output)
         self.preset = preset
         self.seed = seed
         self.batch_first = batch_first
@@ -150,14 +150,15 @@ class PTNCN(nn.Module):
         self._check_state(state)
         if steps < 0:
             raise ValueError(f"steps={steps}: a number of at least 0 would be right")
-        if sample and self.output.name == "gaussian":
-            raise ValueError("sample=True wants a bernoulli or categorical output; this one is gaussian")
+        draw = self.output.sample
+        if sample and draw is None:
+            raise ValueError(f"sample=True wants a bernoulli or categorical output; this one is {self.output.name}")
         state = state.clone()
         frames = state.corrected.new_empty(steps, state.batch_size, self.input_size)
         with self._chance_kept():
             for frame in frames:
                 expected = self.predict(state)
-                frame.copy_(self._draw(expected) if sample else expected)
+                frame.copy_(draw(expected, self.generator) if sample and draw else expected)
                 self.step(frame, state, learn=False)
         return frames
 
@@ -295,13 +296,6 @@ class PTNCN(nn.Module):
             return phi, [self.output.mean, *phi[:-1]]
         phi_o = get_activation(hidden, self.config.winners, self.generator)
         return phi, [self.output.mean] + [phi_o] * (depth - 1)
-
-    def _draw(self, expected: Tensor) -> Tensor:
-        chance = torch.rand(expected.shape, generator=self.generator, dtype=expected.dtype).to(expected.device)
-        if self.output.name == "bernoulli":
-            return (chance < expected).to(expected.dtype)
-        symbol = (chance[:, :1] > expected.cumsum(-1)).sum(-1).clamp_max(self.input_size - 1)
-        return nn.functional.one_hot(symbol, self.input_size).to(expected.dtype)
 
     @contextmanager
     def _chance_kept(self) -> Iterator[None]:

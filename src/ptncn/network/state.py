@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ptncn.distributions import Distribution
 from ptncn.learner import State, Step
 from ptncn.network.config import Config
 from ptncn.network.equations import prediction_discrepancy, state_discrepancy
-from ptncn.outputs import Output
 
 
 @dataclass(kw_only=True)
@@ -68,7 +68,7 @@ class PTNCNStep(Step):
     """y¹ … yᴸ, after."""
     observation: Tensor
     config: Config
-    output: Output
+    output: Distribution
 
     @property
     def surprise(self) -> tuple[Tensor, ...]:

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ptncn.distributions import DISTRIBUTIONS
 from ptncn.learner import State, Step, check_batch_size, check_mask, check_observation
 from ptncn.learners.base import DTYPES, check_choice, check_positive, check_size, scored_rows
-from ptncn.outputs import get_output
 
 
 @dataclass(kw_only=True)
@@ -26,8 +26,8 @@ class TrivialState(State):
 class TrivialLearner:
     """Base of both: they say what they expect, and it becomes logits of the output distribution.
 
-    A probability is kept within [floor, 1 − floor] on its way to a logit: a copied pixel of exactly 0 or 1
-    would otherwise be an infinite bet. `hidden_size` and `seed` are taken so that these stand in for any other
+    A probability is at least `floor` on its way to a logit: a copied pixel of exactly 0 or 1 would otherwise be
+    an infinite bet. `hidden_size` and `seed` are taken so that these stand in for any other
     learner in one line, and mean nothing here.
     """
 
@@ -49,7 +49,7 @@ class TrivialLearner:
             raise ValueError(f"floor is {floor}; a small probability below 0.5 would be right")
         check_choice("dtype", dtype, DTYPES)
         self.input_size, self.floor = input_size, floor
-        self.output = get_output(output)
+        self.output = DISTRIBUTIONS.find(output)
         self._like = torch.empty(0, dtype=DTYPES[dtype])
         self._options = {
             "input_size": input_size,
@@ -105,11 +105,7 @@ class TrivialLearner:
         """Nothing was learnt, so nothing is taken over."""
 
     def _logits(self, state: TrivialState) -> Tensor:
-        expected = self.expected(state)
-        if self.output.name == "gaussian":
-            return expected
-        probability = expected.clamp(self.floor, 1 - self.floor)
-        return torch.logit(probability) if self.output.name == "bernoulli" else torch.log(probability)
+        return self.output.to_logits(self.expected(state), self.floor)
 
     def _check_state(self, state: TrivialState) -> None:
         kind = getattr(state, "kind", type(state).__name__)

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from ptncn.learner import State, Step
-from ptncn.learners.run import evaluate, run
 from ptncn.metrics import SE
+from ptncn.training.loop import evaluate, run
 
 
 class Diary:
