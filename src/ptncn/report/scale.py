@@ -85,7 +85,7 @@ def scale_in_words(subject: Subject, record: Record) -> str:
     >>> record = Record(experiment="prediction", model="ptncn", data="mnist", scale="laptop", seed=0,
     ...                 config={"setting": setting})
     >>> scale_in_words(SUBJECTS["prediction"], record)
-    'laptop: 3 × 500 units, 4,000 sequences, 1 epoch (the paper’s scale: 3 × 1,000 units, 10,000 sequences, 30 epochs)'
+    'laptop: 3 × 500 units, 4,000 sequences, 1 epoch (the paper’s scale: 3 × 1,000 units, 10,000 sequences, 10 epochs)'
     """
     here, paper = _sizes(setting_of(record)), _sizes(subject.paper_scale(record))
     if not here:
