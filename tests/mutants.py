@@ -22,6 +22,7 @@ TIME_LIMIT = 900  # seconds
 WRONG_PACKAGE = 99
 
 EQUATIONS, STATE, NETWORK = "network/equations.py", "network/state.py", "network/ptncn.py"
+STATISTICS = "network/statistics.py"
 APPLY, FACTORS, MAXNORM = "updates/apply.py", "updates/factors.py", "updates/maxnorm.py"
 OPTIMIZERS, RESCALE, SYNAPSES = "updates/optimizers.py", "updates/rescale.py", "updates/synapses.py"
 KERNEL = "kernels/step.inc"
@@ -60,7 +61,10 @@ QUEUE = ("tests/updates/test_synapses.py", "-k", "queued_is_sent")
 
 MUTANTS = [
     # Correction
-    Mutant("β E e pushes the other way", EQUATIONS, "scale=-config.beta)", "scale=config.beta)", transcription()),
+    Mutant(
+        "β E e pushes the other way", EQUATIONS, '"small" else -config.beta', '"small" else config.beta',
+        transcription(),
+    ),
     Mutant(
         "γ e pulls the other way", EQUATIONS, "alpha=scope * config.gamma", "alpha=-scope * config.gamma",
         transcription("strong"),
@@ -90,7 +94,62 @@ MUTANTS = [
         "K corrections aim at the first states", EQUATIONS, "zip(z_o, [x, *y[:-1]], strict=True)",
         "zip(z_o, [x, *guess.z[:-1]], strict=True)", transcription("three"),
     ),
-    Mutant("learning uses the last of K errors", EQUATIONS, "return first_e, y", "return e, y", transcription("three")),
+    Mutant(
+        "learning uses the last of K errors", EQUATIONS, "return first_e, y,", "return e, y,", transcription("three")
+    ),
+    # Small displacements, and the mean observation
+    Mutant(
+        "β multiplies the small displacement", EQUATIONS, 'scale = -1.0 if config.teaching == "small"',
+        'scale = -config.beta if config.teaching == "small"', transcription("small"),
+    ),
+    Mutant(
+        "the fed-back state has no β", EQUATIONS, "torch.add(a, back, alpha=config.beta)", "torch.add(a, back)",
+        transcription("small"),
+    ),
+    Mutant("a small displacement goes the wrong way", EQUATIONS, "a + back *", "a - back *", transcription("small")),
+    Mutant(
+        "a small displacement is not scaled up again", EQUATIONS, ".rsqrt()))) / kappa", ".rsqrt())))",
+        transcription("small and rmsprop or of and another"),
+    ),
+    Mutant("E e is divided by its mean square, not the root", EQUATIONS, ".rsqrt()", ".reciprocal()",
+        transcription("small"),
+    ),
+    Mutant(
+        "signs are displaced like tanh", EQUATIONS, "if layer.reach is not None else", "if False else",
+        transcription("signs"),
+    ),
+    Mutant(
+        "K corrections teach with the last errors", EQUATIONS, "first_back = first_back or back", "first_back = back",
+        transcription("small and three"),
+    ),
+    Mutant(
+        "the mean square forgets nothing", STATISTICS, "self.square.mul_(self.decay).add_", "self.square.add_",
+        transcription("small"),
+    ),
+    Mutant(
+        "the mean square starts from 0", STATISTICS, "self.square / (1 - self.decay**self.updates)", "self.square",
+        transcription("small"),
+    ),
+    Mutant(
+        "rows that do not teach are in the mean square", STATISTICS, "(own if rows is None else own[rows])", "own",
+        transcription("ragged and small"),
+    ),
+    Mutant(
+        "steps that do not teach are in the mean square", NETWORK, "if teach:\n            self.feedback",
+        "if True:\n            self.feedback", ("tests/network/test_statistics.py",),
+    ),
+    Mutant(
+        "the mean forgets what came before", STATISTICS, "self.total += x.sum(0)", "self.total = x.sum(0)",
+        transcription("mean and bias"),
+    ),
+    Mutant(
+        "rows that were not observed are in the mean", STATISTICS, "x = x if mask is None else x[mask]", "pass",
+        transcription("ragged and bias"),
+    ),
+    Mutant(
+        "the bias is set to the mean again and again", STATISTICS, "return self._logits() - before",
+        "return self._logits()", transcription("mean and bias"),
+    ),
     # Rules
     Mutant(
         "ΔW with y in place of z", EQUATIONS, "dW = Factors([Activity(z[n])]", "dW = Factors([Activity(y[n - 1])]",
@@ -129,7 +188,8 @@ MUTANTS = [
     Mutant("ΔE without the displacement before", EQUATIONS, "(e_z - e_z_before)", "(e_z)", transcription()),
     Mutant(
         "the displacement is remembered with the wrong sign", STATE,
-        "[own - corrected for own, corrected", "[corrected - own for own, corrected", transcription(),
+        "_write(self.displacement, e_z, mask)", "_write(self.displacement, [-own for own in e_z], mask)",
+        transcription(),
     ),
     Mutant(
         "the transpose rule ascends", EQUATIONS, "Factors([dW.post], dW.pre[0])",
@@ -150,7 +210,7 @@ MUTANTS = [
     ),
     # Rows that count, and how much
     Mutant(
-        "unscored rows displace", EQUATIONS, "[_weighed(own - corrected, weight) for", "[own - corrected for",
+        "unscored rows displace", EQUATIONS, "[_weighed(own, weight) for own in e_z]", "[own for own in e_z]",
         transcription("ragged and paper"),
     ),
     Mutant(

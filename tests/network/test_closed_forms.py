@@ -114,7 +114,7 @@ def test_layers_in_any_order_give_the_same_numbers():
     net = PTNCN(6, [5, 4, 3], dtype=torch.float64, weight_std=0.3)
     state, x = warm(net)
     guess = equations.predict(state.corrected, net.layers, net.output)
-    e, y = equations.correct(x, guess, net.layers, net.output, net.config, None)
+    e, y, _ = equations.correct(x, guess, net.layers, net.output, net.config, None)
     for order in itertools.permutations(range(3)):
         a, z, z_o, corrected = {}, {}, {}, {}
         for i in order:
@@ -123,7 +123,8 @@ def test_layers_in_any_order_give_the_same_numbers():
             z_o[i] = net.layers[i].phi_o(equations.expectation(z[i], net.layers[i]))
         errors = {i: equations.error(z_o[i], x if i == 0 else z[i - 1], None) for i in order}
         for i in order:
-            drive = equations.correction(a[i], z[i], errors[i], errors.get(i + 1), net.layers[i], net.config)
+            back = equations.feedback(errors[i], net.layers[i], net.config)
+            drive = equations.correction(a[i], z[i], back, errors.get(i + 1), net.config)
             corrected[i] = equations.state(drive, net.layers[i])
         for i in range(3):
             assert torch.equal(z_o[i], guess.z_o[i])

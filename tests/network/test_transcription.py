@@ -13,6 +13,7 @@ AUTHORS = {
     "e_rule": "transpose", "rescale": "clip", "mean": "after", "opt": "nesterov", "lr": 0.075, "max_norm": None,
 }  # fmt: skip
 BEST = {"beta": 0.25, "e_rule": "transpose", "rescale": "none", "mean": "before", "opt": "rmsprop", "lr": 0.0006}
+SMALL, SMALL_WORDS = {"teaching": "small", "displacement_decay": 0.9}, {"kappa": 0.01, "rho": 0.9}
 ADAPTIVE = {"lr": 0.003}
 SIZES = {1: (7, 6), 2: (7, 6, 4), 3: (7, 5, 4, 3)}
 
@@ -78,6 +79,19 @@ VARIANTS = {
         {"activation": "sign", "hidden_prediction": "identity", "rescale": "none", "lr": 0.003},
         {"phi": "sign", "phi_o": "identity", "rescale": "none", "lr": 0.003},
     ),
+    "small": (SMALL, SMALL_WORDS),
+    "small, of another size": ({**SMALL, "displacement": 0.5}, {**SMALL_WORDS, "kappa": 0.5}),
+    "small, without correction": ({**SMALL, "beta": 0.0}, {**SMALL_WORDS, "beta": 0.0}),
+    "small, for rmsprop": (
+        {**SMALL, "optimizer": "rmsprop", "rescale": "none", "reduction": "mean", **ADAPTIVE},
+        {**SMALL_WORDS, "opt": "rmsprop", "rescale": "none", "mean": "before", **ADAPTIVE},
+    ),
+    "small, three corrections": ({**SMALL, "corrections": 3}, {**SMALL_WORDS, "K": 3}),
+    "small, of signs": (
+        {**SMALL, "activation": "sign", "hidden_prediction": "identity", "reach": 0.7},
+        {**SMALL_WORDS, "phi": "sign", "phi_o": "identity", "reach": 0.7},
+    ),
+    "mean bias": ({"output_bias": "mean"}, {"c_mean": True}),
     "sigmoid": ({"activation": "sigmoid"}, {"phi": "sigmoid", "phi_o": "sigmoid"}),
     "leaky relu": (
         {"activation": "leaky_relu", "rescale": "none"},
@@ -127,13 +141,25 @@ def test_fifty_learning_steps_agree(variant, depth):
 
 @pytest.mark.usefixtures("either_path")
 @pytest.mark.parametrize("output", ["gaussian", "categorical"])
-@pytest.mark.parametrize("variant", ["paper", "authors", "transpose", "rmsprop"])
+@pytest.mark.parametrize("variant", ["paper", "authors", "transpose", "rmsprop", "mean bias"])
 def test_each_output_agrees(variant, output):
     agree(SIZES[2], output, *VARIANTS[variant])
 
 
 @pytest.mark.parametrize(
-    "variant", ["paper", "authors", "clip the mean", "hebbian", "nesterov", "adam", "presynaptic z", "first frame"]
+    "variant",
+    [
+        "paper",
+        "authors",
+        "clip the mean",
+        "hebbian",
+        "nesterov",
+        "adam",
+        "presynaptic z",
+        "first frame",
+        "small",
+        "mean bias",
+    ],
 )
 def test_ragged_batches_agree(variant):
     """Rows start late, pause and end early; some steps observe nobody."""

@@ -25,7 +25,7 @@ PAPER = {
     "phi": "tanh", "phi_o": "tanh", "beta": 0.15, "gamma": 0.01, "lam": 0.001, "lam_sign": 1, "beta_all": False,
     "K": 1, "pre": "y", "w_error": "e", "e_rule": "temporal", "e_sign": 1, "e_factor": 1.0, "xi": 0.0,
     "first": False, "rescale": "unit", "radius": 1.0, "mean": None, "opt": "sgd", "lr": 0.035, "mu": 0.95,
-    "max_norm": 30.0, "decay": 0.0, "lr_at": lambda t: 1.0,
+    "max_norm": 30.0, "decay": 0.0, "lr_at": lambda t: 1.0, "kappa": None, "rho": 0.99, "reach": None, "c_mean": False,
 }  # fmt: skip
 
 
@@ -38,6 +38,8 @@ class Transcription:
         self.o = {**PAPER, **options}
         self.moments = {}
         self.t = 0
+        self.squares = [[] for _ in sizes]  # mean square of E e at each learning step so far, by layer
+        self.observed = []  # what the mean observation is the mean of
 
     def begin(self, rows):
         self.y = [[np.zeros(n) for n in self.n] for _ in range(rows)]  # y[row][layer]; layer 0 is x
@@ -88,16 +90,20 @@ class Transcription:
         mask = [True] * len(xs) if mask is None else list(mask)
         gradient = {name: np.zeros_like(value) for name, value in self.w.items()}
         hebb = {name: np.zeros_like(value) for name, value in self.w.items()}
-        predictions, anyone = [], False
+        anyone = False
         scale = 1 / len(xs) if o["mean"] == "before" else 1.0
+        guesses = [self.guess(self.y[r]) for r in rows]
+        predictions = [z_o[0] for a, z, z_o in guesses]
+        usual = self.usual_feedback(xs, guesses, mask, learn) if o["kappa"] or o["reach"] else None
         for r in rows:
-            a, z, z_o = self.guess(self.y[r])
-            predictions.append(z_o[0])
+            a, z, z_o = guesses[r]
             if not mask[r]:
                 continue
             x = np.asarray(xs[r], dtype=np.float64)
             e, y = self.correct(x, a, z, z_o)
             e_z = [None] + [z[k] - y[k] for k in range(1, self.L + 1)]
+            if usual is not None:
+                e_z = [None] + [self.small(k, a[k], e[k - 1], usual[k]) for k in range(1, self.L + 1)]
             if learn and (self.seen[r] or o["first"]):
                 anyone = True
                 full_z = [x, *z[1:]]
@@ -129,7 +135,36 @@ class Transcription:
                 if name[0] != "E" or o["e_rule"] != "fixed":
                     self.descend(name, gradient[name], hebb[name], len(xs))
             self.t += 1
+        if o["c_mean"] and learn:
+            before = self.mean_logits()
+            self.observed += [np.asarray(xs[r]) for r in rows if mask[r]]
+            self.w["c1"] = self.w["c1"] + self.mean_logits() - before
         return np.array(predictions)
+
+    def usual_feedback(self, xs, guesses, mask, learn):
+        """The root of the moving mean square of E e over the rows that taught, now included, for each layer."""
+        o, roots = self.o, [None]
+        teach = [r for r in range(len(xs)) if mask[r] and (self.seen[r] or o["first"])]
+        for k in range(1, self.L + 1):
+            sent = [self.w[f"E{k}"] @ self.correct(xs[r], *guesses[r])[0][k - 1] for r in teach]
+            if teach and learn:
+                self.squares[k].append(np.mean(np.square(sent)))
+            weights = [o["rho"] ** age for age in reversed(range(len(self.squares[k])))]
+            roots.append(np.sqrt(np.dot(weights, self.squares[k]) / np.sum(weights)) if weights else 1.0)
+        return roots
+
+    def small(self, k, a, e_below, root):
+        phi, kappa = PHI[self.o["phi"]], self.o["kappa"]
+        if self.o["reach"]:
+            kappa = self.o["reach"] * np.sqrt(np.mean(a**2))
+        return (phi(a) - phi(a - kappa * (self.w[f"E{k}"] @ e_below) / root)) / kappa
+
+    def mean_logits(self):
+        guess = OUT[self.output](np.zeros(self.n[0]))
+        mean = (np.sum([guess, *self.observed], axis=0)) / (1 + len(self.observed))
+        if self.output == "gaussian":
+            return mean
+        return np.log(mean / (1 - mean)) if self.output == "bernoulli" else np.log(mean)
 
     def descend(self, name, g, hebb, rows):
         o = self.o

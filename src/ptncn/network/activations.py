@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 Activation = Callable[[Tensor], Tensor]
+Reach = Callable[[Tensor, float], Tensor]
 
 
 def identity(a: Tensor) -> Tensor:
@@ -65,3 +66,23 @@ def get_activation(choice: str | Activation, winners: float, generator: torch.Ge
     if choice not in ACTIVATIONS:
         raise ValueError(f"unknown activation {choice!r}; choose one of: {', '.join(NAMES)}, or give a callable")
     return ACTIVATIONS[choice]
+
+
+def get_reach(phi: Activation) -> Reach | None:
+    """How far drives have to be displaced before φ shows it; None where it has a slope and any distance will do.
+
+    Thresholds are as far away as drives are large. A draw from sigmoid(a) has the scale of the sigmoid: 1.
+    """
+    function = phi.func if isinstance(phi, partial) else phi
+    if function is bernoulli:
+        return _absolute
+    return _usual_drive if function in (torch.sign, step, winners_take_all) else None
+
+
+def _absolute(a: Tensor, share: float) -> Tensor:
+    return torch.full_like(a[:, :1], share)
+
+
+def _usual_drive(a: Tensor, share: float) -> Tensor:
+    """(B, 1) the root mean square of a row's drives, times `share`."""
+    return share * a.square().mean(-1, keepdim=True).sqrt().clamp_min(1e-6)

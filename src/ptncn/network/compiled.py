@@ -182,7 +182,8 @@ def compiled_step(
     weights = [part.weight for layer in layers for part in layer.synapses().values()]
     codes = [_code(phi) for phi in (*(layer.phi for layer in layers), *(layer.phi_o for layer in layers[1:]))]
     if (
-        config.xi
+        config.teaching != "coupled"
+        or config.xi
         or -1 in codes
         or output.kernel_code is None
         or weights[0].device.type != "cpu"

@@ -43,6 +43,8 @@ class Config:
     """Share of the units that win under the activation "kwta"."""
     biases: bool = True
     """Biases on drives and predictions."""
+    output_bias: str = field(default="zero", metadata=_one_of("zero", "mean"))
+    """Where the bias of the prediction of the observation begins: at 0, or at the mean observation's logits."""
     weight_std: float = field(default=0.025, metadata=_within(0))
     """Standard deviation of the initial weights."""
     error_weight_std: float = field(default=0.025, metadata=_within(0))
@@ -61,6 +63,14 @@ class Config:
     corrections: int = field(default=1, metadata=_within(1))
     """K: correction steps for each observation."""
 
+    teaching: str = field(default="coupled", metadata=_one_of("coupled", "small"))
+    """What teaches M, V and U: the displacement by the correction, or a small one along E e, of a size of its own."""
+    displacement: float = field(default=0.01, metadata=_positive())
+    """κ: size of the small displacement of a drive, as a root mean square over units and steps."""
+    displacement_decay: float = field(default=0.99, metadata=_within(0, 0.999999))
+    """Decay of the moving mean square of E e, by which the small displacement is divided."""
+    reach: float = field(default=0.03, metadata=_positive())
+    """What stands in for κ where φ has no slope, as a multiple of the usual drive, or under "bernoulli" of 1."""
     presynaptic: str = field(default="y", metadata=_one_of("y", "z"))
     """What M, V and U are taught with: the corrected states that they multiplied, or the uncorrected ones."""
     prediction_error: str = field(default="e", metadata=_one_of("e", "e_z"))
@@ -106,6 +116,8 @@ class Config:
     def __post_init__(self) -> None:
         for option in dataclasses.fields(self):
             _check(option.name, getattr(self, option.name), option)
+        if self.output_bias != "zero" and not self.biases:
+            raise ValueError(f"output_bias={self.output_bias!r}: expected 'zero' where biases=False")
         object.__setattr__(self, "schedule", get_schedule(self.schedule))
 
     def to_json(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ a, z    drive and state of a layer, made before the observation is seen
 z_o     what a layer expects of the layer below it: the prediction
 e       error units: prediction − what was predicted
 y       corrected state
-e_z     displacement of the state by the correction: z − y
+e_z     displacement of the state that teaches: z − y, or what a small one gives for each unit of it
 ======  =============================================================================
 
 Each function of the first part computes one layer from the previous step's states: layers in any order, or all at
@@ -27,6 +27,9 @@ from ptncn.network.config import Config
 from ptncn.network.layers import Layer
 from ptncn.updates.factors import Activity, Factors, inverse
 from ptncn.updates.synapses import Synapses
+
+TINY = 1e-30
+"""A mean square that stands for no error at all."""
 
 # Prediction
 
@@ -55,19 +58,37 @@ def error(predicted: Tensor, target: Tensor, observed: Tensor | None) -> Tensor:
     return e if observed is None else e * observed
 
 
-def correction(a: Tensor, z: Tensor, e_below: Tensor, e_own: Tensor | None, layer: Layer, config: Config) -> Tensor:
+def feedback(e_below: Tensor, layer: Layer, config: Config) -> Tensor:
+    """−β E e₋; without β where it teaches by a size of its own."""
+    scale = -1.0 if config.teaching == "small" else -config.beta
+    return layer.E.send(e_below, scale=scale)  # (B, n) = −β (B, n₋) @ (n₋, n)
+
+
+def correction(a: Tensor, z: Tensor, back: Tensor, e_own: Tensor | None, config: Config) -> Tensor:
     """a − (β E e₋ − γ e + λ sign z), the drive of the corrected state y = φ_z(…) (equations 13 and 14).
 
-    `e_own` is what the layer above got wrong about this one; nothing is above the top layer.
+    `back` is what `feedback` gave. `e_own` is what the layer above got wrong about this one; nothing is above the
+    top layer.
     """
     scope = config.beta if config.beta_scope == "all" else 1.0
-    corrected = layer.E.send(e_below, onto=a, scale=-config.beta)  # (B, n) − β (B, n₋) @ (n₋, n)
+    corrected = torch.add(back, a) if config.teaching == "coupled" else torch.add(a, back, alpha=config.beta)
     if e_own is not None:
         corrected.add_(e_own, alpha=scope * config.gamma)
     if config.lam:
         sign = -1 if config.sparsity_sign == "derived" else 1
         corrected.add_(torch.sign(z), alpha=sign * scope * config.lam)
     return corrected
+
+
+def small_displacement(a: Tensor, z: Tensor, back: Tensor, square: Tensor, layer: Layer, config: Config) -> Tensor:
+    """e_z = (z − φ(a − κ E e₋ / r)) / κ, with r² = `square` the usual mean square of E e₋.
+
+    The γ and λ terms shape the state that is fed back, and teach nothing: against an error of unit size they would
+    weigh more the better the network predicts. Where φ has no slope, only a displacement as large as drives usually
+    are reaches across its threshold.
+    """
+    kappa = layer.reach(a, config.reach) if layer.reach is not None else config.displacement
+    return (z - layer.phi(a + back * (kappa * square.clamp_min(TINY).rsqrt()))) / kappa
 
 
 # Learning: a rule is the pair (presynaptic activity, teaching signal), whose outer product is descended
@@ -120,29 +141,44 @@ def expectations(z: list[Tensor], layers: list[Layer], output: Distribution) -> 
 
 def correct(
     x: Tensor, guess: Guess, layers: list[Layer], output: Distribution, config: Config, observed: Tensor | None
-) -> tuple[list[Tensor], list[Tensor]]:
-    """Errors e⁰ … e^{L−1} of the guess, and corrected states y¹ … yᴸ.
+) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    """Errors e⁰ … e^{L−1} of the guess, corrected states y¹ … yᴸ, and the feedback of these errors to each layer.
 
     With K > 1 the correction is repeated, from the errors that the corrected states make.
     """
     a, y, z_o = guess.a, guess.z, guess.z_o
     first_e: list[Tensor] = []
+    first_back: list[Tensor] = []
     for _ in range(config.corrections):
         if first_e:
             z_o = expectations(y, layers, output)[1]
         e = [error(o, target, observed) for o, target in zip(z_o, [x, *y[:-1]], strict=True)]
         first_e = first_e or e
         e_own = [*e[1:], None]
-        a = [correction(a[i], y[i], e[i], e_own[i], layer, config) for i, layer in enumerate(layers)]
+        back = [feedback(below, layer, config) for below, layer in zip(e, layers, strict=True)]
+        first_back = first_back or back
+        a = [correction(a[i], y[i], back[i], e_own[i], config) for i in range(len(layers))]
         y = [state(own, layer) for own, layer in zip(a, layers, strict=True)]
-    return first_e, y
+    return first_e, y, first_back
+
+
+def displacements(
+    guess: Guess, y: list[Tensor], back: list[Tensor], squares: Tensor | None, layers: list[Layer], config: Config
+) -> list[Tensor]:
+    """e_z¹ … e_zᴸ: z − y (equation 20), or the small ones, given the mean squares (L,) of what is fed back."""
+    if squares is None:
+        return [own - corrected for own, corrected in zip(guess.z, y, strict=True)]
+    return [
+        small_displacement(a, z, returned, square, layer, config)
+        for a, z, returned, square, layer in zip(guess.a, guess.z, back, squares, layers, strict=True)
+    ]
 
 
 def learn(
     x: Tensor,
     guess: Guess,
     e: list[Tensor],
-    y: list[Tensor],
+    e_z: list[Tensor],
     before: Tensor,
     e_z_before: Tensor | None,
     layers: list[Layer],
@@ -154,11 +190,11 @@ def learn(
     `before` is [x, y¹, …, yᴸ] (or z in place of y) and `e_z_before` [e_z¹, …, e_zᴸ] of the previous step. `weight`
     (B, 1) says how much a row counts, if not all count alike.
     """
-    sizes = [x.shape[1], *(own.shape[1] for own in y)]
+    sizes = [x.shape[1], *(own.shape[1] for own in guess.z)]
     pre = [Activity(part) for part in torch.split(before, sizes, dim=1)]  # x, y¹, …, yᴸ of the previous step
-    e_z = [_weighed(own - corrected, weight) for own, corrected in zip(guess.z, y, strict=True)]
+    e_z = [_weighed(own, weight) for own in e_z]
     e_z_old = (
-        [None] * len(y)
+        [None] * len(e_z)
         if e_z_before is None
         else [_weighed(old, weight) for old in torch.split(e_z_before, sizes[1:], dim=1)]
     )

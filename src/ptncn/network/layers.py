@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ptncn.network.activations import Activation
+from ptncn.network.activations import Activation, Reach, get_reach
 from ptncn.network.config import Config
 from ptncn.updates.synapses import Synapses
 
@@ -26,6 +26,7 @@ class Layer:
     neighbours: slice  # columns that hold [y₋, y, y₊]
     phi: Activation  # φ_z
     phi_o: Activation  # φ_o, on the prediction of the layer below
+    reach: Reach | None  # how far a drive has to be displaced to show in the state, where φ_z has no slope
 
     def synapses(self) -> dict[str, Synapses]:
         """What is learnt as one: R1, which is M1, V1 and U1, then W1, E1, b1, c1."""
@@ -81,6 +82,7 @@ def view_layers(
                 neighbours=slice(start, start + below + own + above),
                 phi=phi[number - 1],
                 phi_o=phi_o[number - 1],
+                reach=get_reach(phi[number - 1]),
             )
         )
         start += below

@@ -17,6 +17,7 @@ from ptncn.network.compiled import CompiledStep, compiled_step
 from ptncn.network.config import make_config
 from ptncn.network.layers import Layer, initial_weights, paper_views, view_layers
 from ptncn.network.state import PTNCNState, PTNCNStep
+from ptncn.network.statistics import MeanObservation, UsualFeedback
 from ptncn.updates import LocalLearning, Synapses
 
 
@@ -72,6 +73,9 @@ class PTNCN(nn.Module):
         self.compiled = True
         self._kernels: dict[tuple[int, int], CompiledStep | None] = {}
         self.learning = LocalLearning(self._synapses(), self.config)
+        small, mean = self.config.teaching == "small", self.config.output_bias == "mean"
+        self.feedback = UsualFeedback(len(self.sizes) - 1, self.config.displacement_decay) if small else None
+        self.mean_observation = MeanObservation(input_size, self.output) if mean else None
         self.to(device=device, dtype=_check_dtype(dtype))
 
     def extra_repr(self) -> str:
@@ -110,11 +114,15 @@ class PTNCN(nn.Module):
         else:
             guess = equations.predict(state.corrected, self.layers, self.output)
             observed = None if mask is None else mask[:, None].to(x.dtype)
-            e, y = equations.correct(x, guess, self.layers, self.output, self.config, observed)
-            if learn and anything:
-                self._learn(x, guess, e, y, state, rows)
-            state.remember(x, guess.z, y, mask)
+            e, y, back = equations.correct(x, guess, self.layers, self.output, self.config, observed)
+            teach = learn and anything
+            e_z = self._displacements(guess, y, back, rows, teach) if teach or state.displacement is not None else []
+            if teach:
+                self._learn(x, guess, e, e_z, state, rows)
+            state.remember(x, guess.z, y, e_z, mask)
             prediction, logits, z = guess.z_o[0], guess.logits, guess.z
+        if learn and self.mean_observation is not None and not self.mean_observation.known:
+            self.get_parameter("c1").add_(self.mean_observation.observe(x, mask))
         state.advance(mask)
         return PTNCNStep(
             prediction=prediction,
@@ -242,6 +250,7 @@ class PTNCN(nn.Module):
             "postponed": {name: _cloned(part.queue()) for name, part in self._synapses().items()},
             "learning": self.learning.snapshot(),
             "generator": self.generator.get_state(),
+            **{name: part.snapshot() for name, part in self._statistics().items()},
         }
 
     def restore(self, tree: Mapping[str, Any]) -> None:
@@ -253,15 +262,30 @@ class PTNCN(nn.Module):
         for name, queue in tree["postponed"].items():
             self._synapses()[name].restore_queue(*queue)
         self.generator.set_state(tree["generator"])
+        for name, part in self._statistics().items():
+            part.restore(tree[name])
 
     # Inside
+
+    def _statistics(self) -> dict[str, UsualFeedback | MeanObservation]:
+        parts = {"feedback": self.feedback, "mean_observation": self.mean_observation}
+        return {name: part for name, part in parts.items() if part is not None}
+
+    def _displacements(
+        self, guess: equations.Guess, y: list[Tensor], back: list[Tensor], rows: Tensor | None, teach: bool
+    ) -> list[Tensor]:
+        if self.feedback is None:
+            return equations.displacements(guess, y, back, None, self.layers, self.config)
+        if teach:
+            self.feedback.observe(back, rows)
+        return equations.displacements(guess, y, back, self.feedback.mean, self.layers, self.config)
 
     def _learn(
         self,
         x: Tensor,
         guess: equations.Guess,
         e: list[Tensor],
-        y: list[Tensor],
+        e_z: list[Tensor],
         state: PTNCNState,
         rows: Tensor | None,
     ) -> None:
@@ -269,7 +293,7 @@ class PTNCN(nn.Module):
         if self.config.reduction == "mean":
             weight = (x.new_ones(len(x), 1) if weight is None else weight) / state.batch_size
         before = state.corrected if state.uncorrected is None else state.uncorrected
-        updates = equations.learn(x, guess, e, y, before, state.displacement, self.layers, self.config, weight)
+        updates = equations.learn(x, guess, e, e_z, before, state.displacement, self.layers, self.config, weight)
         self.learning.apply_updates(self._synapses(), updates, state.batch_size)
 
     def _kernel(self, rows: int) -> CompiledStep | None:

@@ -26,11 +26,11 @@ class PTNCNState(State):
     uncorrected: Tensor | None
     """(B, n₀+n₁+…+n_L) the last [x, z¹, …, zᴸ], where M, V and U are taught with it."""
 
-    def remember(self, x: Tensor, z: list[Tensor], y: list[Tensor], mask: Tensor | None) -> None:
+    def remember(self, x: Tensor, z: list[Tensor], y: list[Tensor], e_z: list[Tensor], mask: Tensor | None) -> None:
         """Take over what the next step looks back at; masked rows keep what they had."""
         _write(self.corrected, [x, *y], mask)
         if self.displacement is not None:
-            _write(self.displacement, [own - corrected for own, corrected in zip(z, y, strict=True)], mask)
+            _write(self.displacement, e_z, mask)
         if self.uncorrected is not None:
             _write(self.uncorrected, [x, *z], mask)
 
