@@ -14,7 +14,7 @@ $(READY): pyproject.toml constraints.txt setup.py src/ptncn/kernels/step.c src/p
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: setup    ## two learners live through a changing stream, and leave a page to look at
+demo: setup    ## two learners predict a changing stream; the last line says how to open the page
 	$(BIN)/ptncn demo
 
 test: lint types unit ## ruff, mypy and the whole test suite

@@ -1,4 +1,4 @@
-"""Which options serve each learner of the demo best, in the life of another seed than the demo's.
+"""Which options suit each learner of the demo best, on another seed than the demo's.
 
     python benchmarks/demo_options.py --out results/demo/options.json
 
@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from ptncn.commands.demo import FULL
-from ptncn.demo.contestants import LSTM, LSTM_OPTIONS, PIXELS, PTNCN, PTNCN_OPTIONS, contestants
-from ptncn.demo.life import Size, foreseeable, live
+from ptncn.demo.learners import LSTM, LSTM_OPTIONS, PIXELS, PTNCN, PTNCN_OPTIONS, make_learners
+from ptncn.demo.simulate import Size, predictable, simulate
 from ptncn.files import write_atomically
 from ptncn.learners import make
 from ptncn.records.record import versions
@@ -51,15 +51,15 @@ START: dict[str, dict[str, Any]] = {PTNCN: PTNCN_OPTIONS, LSTM: {**LSTM_OPTIONS,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("results/demo/options.json"))
-    parser.add_argument("--scenes", type=int, default=FULL.scenes, help="in each part of the life")
+    parser.add_argument("--scenes", type=int, default=FULL.scenes, help="scenes in each part of the stream")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    size = Size(arguments.scenes, looks=1, units=FULL.units)
+    size = Size(arguments.scenes, test_scenes=1, units=FULL.units)
     found = []
-    for kind, several in TRIED.items():
+    for name, several in TRIED.items():
         for changed in several:
-            found.append(try_out(kind, changed, size))
-            print(f"{found[-1]['error']:.2f}  {found[-1]['milliseconds']:.2f} ms  {kind} {changed}", flush=True)
+            found.append(try_out(name, changed, size))
+            print(f"{found[-1]['error']:.2f}  {found[-1]['milliseconds']:.2f} ms  {name} {changed}", flush=True)
     record = {
         "command": f"python benchmarks/demo_options.py --scenes {arguments.scenes}",
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
@@ -70,20 +70,20 @@ def main() -> None:
     write_atomically(arguments.out, (json.dumps(record, indent=1) + "\n").encode())
 
 
-def try_out(kind: str, changed: dict[str, Any], size: Size) -> dict[str, Any]:
-    """One life: the mean error while learning, and the time a frame."""
-    units = {name: learner.options() for name, learner in contestants(size.units, SEED).items()}[kind]
-    hidden = units["hidden_sizes"] if kind == PTNCN else units["hidden_size"]
-    options = {**START[kind], **changed}
-    learner = make(kind, input_size=PIXELS, hidden_size=hidden, seed=SEED, **options)
-    life = live({kind: learner}, size, SEED)
-    errors = life.errors[kind]
+def try_out(name: str, changed: dict[str, Any], size: Size) -> dict[str, Any]:
+    """One run: the mean error while learning, and the time per frame."""
+    units = {each: learner.options() for each, learner in make_learners(size.units, SEED).items()}[name]
+    hidden = units["hidden_sizes"] if name == PTNCN else units["hidden_size"]
+    options = {**START[name], **changed}
+    learner = make(name, input_size=PIXELS, hidden_size=hidden, seed=SEED, **options)
+    simulation = simulate({name: learner}, size, SEED)
+    errors = simulation.errors[name]
     return {
-        "learner": kind,
+        "learner": name,
         "options": options,
-        "error": round(foreseeable(errors), 3),
-        "parts": [round(foreseeable(part), 3) for part in errors],
-        "milliseconds": round(1000 * life.seconds[kind] / errors.size, 3),
+        "error": round(predictable(errors), 3),
+        "parts": [round(predictable(part), 3) for part in errors],
+        "milliseconds": round(1000 * simulation.seconds[name] / errors.size, 3),
     }
 
 

@@ -2,35 +2,35 @@ import copy
 
 import pytest
 
-from ptncn.demo.contestants import LSTM, PTNCN, contestants
-from ptncn.demo.findings import findings
-from ptncn.demo.life import Size, live
+from ptncn.demo.learners import LSTM, PTNCN, make_learners
+from ptncn.demo.record import make_record
+from ptncn.demo.simulate import Size, simulate
 
 
 @pytest.fixture(scope="session")
 def size():
-    return Size(scenes=5, looks=2, units=(8, 4))
+    return Size(scenes=5, test_scenes=2, units=(8, 4))
 
 
 @pytest.fixture(scope="session")
 def learners(size):
-    """As they are after their life."""
-    return contestants(size.units, seed=3)
+    """Both learners, trained by the simulation."""
+    return make_learners(size.units, seed=3)
 
 
 @pytest.fixture(scope="session")
-def life(learners, size):
-    return live(learners, size, seed=3)
+def simulation(learners, size):
+    return simulate(learners, size, seed=3)
 
 
 @pytest.fixture(scope="session")
-def record(life, learners, size):
-    return findings(life, learners, size, 3, "ptncn demo --seed 3")
+def record(simulation, learners, size):
+    return make_record(simulation, learners, size, 3, "ptncn demo --seed 3")
 
 
 @pytest.fixture
 def swapped(record):
-    """The same life with the roles exchanged: whoever was better is worse."""
+    """The same run with the two learners exchanged."""
     tree = copy.deepcopy(record)
     for place in (*(span for part in tree["parts"] for span in part.values()), tree["curve"], tree["looks"]):
         if isinstance(place, dict):

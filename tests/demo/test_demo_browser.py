@@ -1,10 +1,10 @@
-"""The page of the demo in a real browser, narrow and wide, light and dark."""
+"""The demo's page in a real browser, narrow and wide, light and dark."""
 
 import pytest
 from webdriver import AVAILABLE, browser
 
-from ptncn.demo.figures import pictures
-from ptncn.demo.page import page
+from ptncn.demo.figures import make_pictures
+from ptncn.demo.page import demo_page
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="no chromium, or no chromedriver")
 
@@ -18,21 +18,21 @@ def window():
 @pytest.fixture(scope="module")
 def address(record, tmp_path_factory):
     place = tmp_path_factory.mktemp("demo") / "index.html"
-    place.write_text(page(record, pictures(record)), encoding="utf-8")
+    place.write_text(demo_page(record, make_pictures(record)), encoding="utf-8")
     return f"file://{place}"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 768, 1280])
-def test_everything_is_there_nothing_overflows_and_the_film_comes_first(width, scheme, window, address):
+def test_everything_is_shown_nothing_overflows_and_the_animation_comes_first(width, scheme, window, address):
     window.emulate(width, scheme=scheme)
     window.open(address)
     assert window.console() == []
     assert window.requests() == [address]
     shown = window.run("return [...document.images].map(i => [i.alt, i.naturalWidth])")
-    assert len(shown) == 8  # film and still, two curves, three strips, task matrices
+    assert len(shown) == 8  # animation and still, two curves, three strips, task matrices
     assert all(alt and wide > 0 for alt, wide in shown)
-    assert "Film" in shown[0][0]
+    assert "Animation" in shown[0][0]
     assert window.run("return document.documentElement.scrollWidth") <= width
     across = "const f = document.querySelector('.film .moving img').getBoundingClientRect(); return [f.left, f.right]"
     left, right = window.run(across)

@@ -1,11 +1,11 @@
-"""Neither learner of the demo is held back: its options are the best that were found, by the record of the search."""
+"""Each learner of the demo has the best options of a recorded search."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from ptncn.demo.contestants import LSTM, LSTM_OPTIONS, PTNCN, PTNCN_OPTIONS
+from ptncn.demo.learners import LSTM, LSTM_OPTIONS, PTNCN, PTNCN_OPTIONS
 
 TRIED = json.loads((Path(__file__).resolve().parents[2] / "results/demo/options.json").read_text())
 NOISE = 0.01

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from ptncn.demo import words
-from ptncn.demo.contestants import LSTM, NAMES, PTNCN
-from ptncn.demo.film import film, shots
+from ptncn.demo import narrative
+from ptncn.demo.animation import animate, shots
+from ptncn.demo.learners import LSTM, NAMES, PTNCN
 
 ROOT = Path(__file__).resolve().parents[2]
 README, RECORD, FILM = ROOT / "README.md", ROOT / "results/demo/demo.json", ROOT / "docs/figures/demo.gif"
@@ -23,21 +23,21 @@ def table(record) -> str:
     frames = record["scenes"] * record["scene"]
     total = len(record["life"]) * frames
     both = [record["learners"][name] for name in (PTNCN, LSTM)]
-    head = [f"squared error a frame, in parts of {frames:,}", *(NAMES[name] for name in (PTNCN, LSTM, "copy"))]
+    head = [f"squared error per frame, in parts of {frames:,}", *(NAMES[name] for name in (PTNCN, LSTM, "copy"))]
     rows = [
         head,
         ["---", "--:", "--:", "--:"],
         *(
             [name, *(f"{part['all'][each]:.1f}" for each in (PTNCN, LSTM, "copy"))]
-            for name, part in zip(words.part_names(record), record["parts"], strict=True)
+            for name, part in zip(narrative.part_names(record), record["parts"], strict=True)
         ),
         ["weights", *(f"{each['weights']:,}" for each in both), ""],
-        ["milliseconds a frame", *(f"{each['milliseconds']:.1f}" for each in both), ""],
+        ["milliseconds per frame", *(f"{each['milliseconds']:.1f}" for each in both), ""],
     ]
     text = (
-        f"A P-TNCN and an LSTM of equal size live through one stream of {total:,} frames, each seen once. The world "
-        "changes three times, and nobody tells them. Errors are of predictions made before the frame was seen and "
-        f"learnt from ([record](results/demo/demo.json) of `{record['command']}`, one seed)."
+        f"A P-TNCN and an LSTM of equal size learn one stream of {total:,} frames and see each frame once. The stream "
+        "changes three times, without any signal. Each frame is predicted before it is learnt from "
+        f"([record](results/demo/demo.json) of `{record['command']}`, one seed)."
     )
     return f"{text}\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
@@ -60,7 +60,7 @@ def test_the_film_is_that_of_the_record_and_small():
     moments = sum(len(shot.rows["truth"]) for shot in shots(recorded()))
     with Image.open(FILM) as shown:
         assert abs(shown.n_frames - moments) <= 3  # equal frames may be one
-        assert shown.size == (film(recorded()).width, film(recorded()).height)
+        assert shown.size == (animate(recorded()).width, animate(recorded()).height)
 
 
 def put_right() -> None:
@@ -68,7 +68,7 @@ def put_right() -> None:
     text = README.read_text(encoding="utf-8")
     README.write_text(TABLE.sub(lambda found: found[1] + table(record) + found[3], text), encoding="utf-8")
     FILM.parent.mkdir(exist_ok=True)
-    FILM.write_bytes(film(record).gif or b"")
+    FILM.write_bytes(animate(record).gif or b"")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import pytest
 from made_records import costs, made, plain
 
 from ptncn.report.chapter import make_chapters
-from ptncn.report.parts import Figure, Points, Table, Text
+from ptncn.report.model import Figure, Points, Table, Text
 from ptncn.report.sources import gather
 
 STAND_IN = "mnist was not used: the embedded digits stand in for it"

@@ -9,17 +9,18 @@ import pytest
 from PIL import Image
 
 from ptncn.learners.registry import names
-from ptncn.report.curves import Curve, cost_growth, error_curves, surprise_over_time, thin
-from ptncn.report.drawing import PALETTE, for_page
-from ptncn.report.films import film, filmstrip
-from ptncn.report.looks import line
-from ptncn.report.matrices import task_matrices
+from ptncn.report.labels import line_style
+from ptncn.report.plots import Curve, cost_growth, error_curves, surprise_over_time, task_matrices, thin
+from ptncn.report.theme import PALETTE, for_page
+from ptncn.report.video import animation, filmstrip
 
 CURVES = [Curve("ptncn", [1, 2, 3], [3.0, 2.0, 1.0]), Curve("lstm-bptt", [1, 2, 3], [4.0, 3.0, 2.5])]
 FRAMES = np.arange(6 * 64, dtype=np.uint8).reshape(6, 8, 8)
 DRAWN = {
     "learning": lambda: error_curves("a", CURVES, title="T", error="SE"),
-    "prequential": lambda: error_curves("a", CURVES, title="T", error="SE", changes=[(1, "mnist"), (2, "ptb")]),
+    "prequential": lambda: error_curves(
+        "a", CURVES, title="T", error="SE", changes=[(1, "mnist"), (2, "Penn Treebank")]
+    ),
     "surprise": lambda: surprise_over_time("a", np.ones((9, 3)), title="T"),
     "cost": lambda: cost_growth("a", {"ptncn": {8: 1.0, 16: 4.0}}, {"ptncn": 2.0}, title="T", size="n", cost="s"),
     "matrices": lambda: task_matrices("a", ["x", "y"], {"ptncn": [[9, 8], [2, 7], [3, 1]]}, title="T"),
@@ -53,8 +54,8 @@ def test_moments_of_change_are_marked_and_named():
 
 
 def test_the_exponent_stands_in_the_legend():
-    several = {"ptncn": {8: 1.0, 16: 4.0}, "lstm-rtrl": {8: 1.0, 16: 16.0}}
-    drawn = cost_growth("a", several, {"ptncn": 2.0, "lstm-rtrl": 4.0}, title="T", size="n", cost="s")
+    several = {"P-TNCN": {8: 1.0, 16: 4.0}, "LSTM (RTRL)": {8: 1.0, 16: 16.0}}
+    drawn = cost_growth("a", several, {"P-TNCN": 2.0, "LSTM (RTRL)": 4.0}, title="T", size="n", cost="s")
     assert b"P-TNCN: 2.00" in drawn.svg
     assert b"LSTM (RTRL): 4.00" in drawn.svg
 
@@ -65,7 +66,7 @@ def test_every_cell_of_a_task_matrix_has_its_number():
 
 
 def test_no_two_learners_look_the_same():
-    looks = [str(sorted(line(name).items())) for name in names()]
+    looks = [str(sorted(line_style(name).items())) for name in names()]
     assert len(set(looks)) == len(looks)
 
 
@@ -95,11 +96,11 @@ def test_colours_can_be_seen_on_light_and_on_dark():
 
 
 def test_a_film_moves_through_every_frame_and_its_still_is_one_of_them():
-    made = film("a", {"truth": [FRAMES, FRAMES], "P-TNCN": [FRAMES[::-1], FRAMES]})
+    made = animation("a", {"truth": [FRAMES, FRAMES], "P-TNCN": [FRAMES[::-1], FRAMES]})
     moving, still = Image.open(io.BytesIO(made.gif)), Image.open(io.BytesIO(made.png))
     assert moving.n_frames == 6
     assert moving.size == still.size == (made.width, made.height)
-    assert made == film("a", {"truth": [FRAMES, FRAMES], "P-TNCN": [FRAMES[::-1], FRAMES]})
+    assert made == animation("a", {"truth": [FRAMES, FRAMES], "P-TNCN": [FRAMES[::-1], FRAMES]})
 
 
 def test_long_curves_are_thinned_and_keep_their_ends():
@@ -111,13 +112,13 @@ def test_long_curves_are_thinned_and_keep_their_ends():
 @pytest.mark.parametrize(
     ("draw", "word"),
     [
-        (lambda: error_curves("a", [], title="T", error="SE"), "no curve"),
-        (lambda: error_curves("a", [Curve("ptncn", [1, 2], [1.0])], title="T", error="SE"), "one length"),
+        (lambda: error_curves("a", [], title="T", error="SE"), "at least one"),
+        (lambda: error_curves("a", [Curve("ptncn", [1, 2], [1.0])], title="T", error="SE"), "equal length"),
         (lambda: surprise_over_time("a", [1.0, 2.0], title="T"), "layers"),
-        (lambda: task_matrices("a", ["x"], {"ptncn": [[1.0]]}, title="T"), r"\(2, 1\) would be right"),
-        (lambda: filmstrip("a", {"truth": FRAMES, "P-TNCN": FRAMES[:2]}), "all alike"),
-        (lambda: film("a", {"truth": [FRAMES[:0]]}), "nothing to show"),
-        (lambda: cost_growth("a", {}, {}, title="T", size="n", cost="s"), "no cost"),
+        (lambda: task_matrices("a", ["x"], {"ptncn": [[1.0]]}, title="T"), r"expected shape \(2, 1\)"),
+        (lambda: filmstrip("a", {"truth": FRAMES, "P-TNCN": FRAMES[:2]}), "equal shapes"),
+        (lambda: animation("a", {"truth": [FRAMES[:0]]}), "at least one pixel"),
+        (lambda: cost_growth("a", {}, {}, title="T", size="n", cost="s"), "at least one"),
     ],
 )
 def test_what_cannot_be_drawn_is_said(draw, word):

@@ -7,10 +7,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from ptncn.report.curves import Curve, error_curves
-from ptncn.report.films import film
-from ptncn.report.page import make_page
-from ptncn.report.parts import Commands, Figure, Points, Section, Table, Text
+from ptncn.report.html import make_page
+from ptncn.report.model import Commands, Figure, Points, Section, Table, Text
+from ptncn.report.plots import Curve, error_curves
+from ptncn.report.video import animation
 
 VOID = {"meta", "link", "img", "source", "input", "br"}
 
@@ -42,7 +42,7 @@ class Outline(HTMLParser):
 @pytest.fixture(scope="module")
 def page():
     curve = error_curves("curve", [Curve("ptncn", [1, 2, 3], [3.0, 2.0, 1.0])], title="T", error="SE")
-    moving = film("film", {"truth": [np.arange(5 * 64, dtype=np.uint8).reshape(5, 8, 8)]})
+    moving = animation("film", {"truth": [np.arange(5 * 64, dtype=np.uint8).reshape(5, 8, 8)]})
     table = Table("Numbers.", ("model", "SE"), [("P-TNCN", "79.67"), ("LSTM", "85.27")], "From 2 records.", "ptncn x")
     parts = [Text("a < b & `c`"), Points(["one", "two"]), Commands(["ptncn <x>"]), table]
     figures = [Figure(curve, 'A "curve"', "A curve."), Figure(moving, "A film", "A film.")]

@@ -1,1 +1,1 @@
-"""The demo: two learners of equal size live through one stream, and a page tells what happened."""
+"""The demo: a P-TNCN and an LSTM of equal size learn one changing stream, and a page shows the result."""

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 from ptncn.experiments import find_experiment
 from ptncn.experiments.base import Experiment
-from ptncn.report.beside import beside_the_paper
 from ptncn.report.cells import cells_of, metrics_of, other_data
 from ptncn.report.illustrations import illustrate
+from ptncn.report.labels import label
+from ptncn.report.model import Commands, Figure, Part, Points, Section, Text, slug
 from ptncn.report.overview import standings
-from ptncn.report.parts import Commands, Figure, Part, Points, Section, Text
+from ptncn.report.plots import comparison
 from ptncn.report.roster import roster_table
 from ptncn.report.scale import choices_table, scale_in_words, scale_tables
 from ptncn.report.sources import BROKEN, Gathered, Source
 from ptncn.report.subjects import SUBJECTS, Subject
 from ptncn.report.tables import MANY, command, origin, result_tables
 from ptncn.report.verdicts import ahead_of_ours, by_column, not_reached, other_order, place
-from ptncn.report.words import slug
 
 COMPARED = (
     "**P-TNCN − it**: the mean difference between the errors of the P-TNCN and of that model on the same sequences of "
@@ -151,11 +151,11 @@ def _beside(stem: str, experiment: Experiment, subject: Subject, sources: Sequen
     """A picture of each column in which many models have a number of the paper and one of ours."""
     for metric in metrics_of(sources):
         for column, group in by_column(cells_of(experiment, sources, metric)).items():
-            rows = [(cell.model, cell.paper, cell.ours, cell.sd) for cell in group if cell.ours is not None]
+            rows = [(label(cell.model), cell.paper, cell.ours, cell.sd) for cell in group if cell.ours is not None]
             if sum(cell.ratio is not None for cell in group) < MANY or subject.bounds:
                 continue
             title = place(subject, metric, column)
-            picture = beside_the_paper(f"{stem}-{slug(title)}", rows, title=title, measure=subject.names[metric])
+            picture = comparison(f"{stem}-{slug(title)}", rows, title=title, measure=subject.names[metric])
             other = ", on other data than the paper’s" if any(cell.stands_in for cell in group) else ""
             scale = sources[0].record.scale
             caption = f"{title}: a ring is the paper’s number, a diamond is ours{other}. Scale {scale}."

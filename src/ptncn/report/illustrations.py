@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptncn.records import Record, unpack
-from ptncn.report.curves import Curve, cost_growth, error_curves, surprise_over_time
-from ptncn.report.films import film, filmstrip
-from ptncn.report.looks import label
-from ptncn.report.matrices import task_matrices
-from ptncn.report.parts import Figure
+from ptncn.report.labels import label, line_style
+from ptncn.report.model import Figure
+from ptncn.report.plots import Curve, cost_growth, error_curves, surprise_over_time, task_matrices
+from ptncn.report.video import animation, filmstrip
 
 SHOWN = ("ptncn", "lstm-bptt")
 """Whose predictions are shown below the truth: as in the paper, whose figures have an LSTM in between."""
@@ -53,8 +52,8 @@ def _curves(experiment: str, name: str, records: Sequence[Record]) -> Figure:
         trials = [record.curve for record in records if record.model == model and record.curve]
         steps = trials[0]["steps"]
         same = [trial["faded"] for trial in trials if trial["steps"] == steps]
-        curves.append(Curve(model, steps, np.mean(np.array(same, float), axis=0).tolist()))
-        changes = changes or [(step, what) for step, what in trials[0]["changes"]]
+        curves.append(Curve(label(model), steps, np.mean(np.array(same, float), axis=0).tolist(), line_style(model)))
+        changes = changes or [(step, label(what)) for step, what in trials[0]["changes"]]
     seen = dict.fromkeys(what for _, what in changes)
     if len(seen) == 1:
         changes = []  # another epoch of the same data is not another world
@@ -62,7 +61,7 @@ def _curves(experiment: str, name: str, records: Sequence[Record]) -> Figure:
     longest = max((curve.steps for curve in curves), key=len)
     for record in ends:
         level = float(record.metrics["prequential_se"])
-        curves.append(Curve(record.model, [longest[0], longest[-1]], [level, level]))
+        curves.append(Curve(label(record.model), [longest[0], longest[-1]], [level, level], line_style(record.model)))
     metric = next(record.curve["metric"] for record in records if record.curve)
     error = UNITS.get(metric, metric)
     data = label(records[0].data)
@@ -85,7 +84,7 @@ def _curves(experiment: str, name: str, records: Sequence[Record]) -> Figure:
 
 
 def _last(curves: Sequence[Curve]) -> str:
-    told = [f"{label(curve.model)} {curve.values[-1]:.4g}" for curve in curves]
+    told = [f"{curve.label} {curve.values[-1]:.4g}" for curve in curves]
     return f"In the end: {', '.join(told)}."
 
 
@@ -94,14 +93,16 @@ def _matrices(name: str, records: Sequence[Record]) -> Figure:
     losses: dict[str, Any] = {}
     for model in dict.fromkeys(record.model for record in records):
         trials = [record.metrics["matrix"]["losses"] for record in records if record.model == model]
-        losses[model] = np.mean(np.array(trials, float), axis=0)
-    picture = task_matrices(f"{name}-matrices", tasks, losses, title="Squared error on each task")
+        losses[label(model)] = np.mean(np.array(trials, float), axis=0)
+    picture = task_matrices(
+        f"{name}-matrices", [label(task) for task in tasks], losses, title="Squared error on each task"
+    )
     trials_said = len({record.seed for record in records})
     caption = (
         "Task matrices: rows are what was learnt so far, columns what is tested; light is low. Mean over "
         f"{trials_said} trial{'s' * (trials_said > 1)}, scale {records[0].scale}."
     )
-    final = ", ".join(f"{label(model)} {np.mean(matrix[-1]):.4g}" for model, matrix in losses.items())
+    final = ", ".join(f"{model} {np.mean(matrix[-1]):.4g}" for model, matrix in losses.items())
     return Figure(picture, f"Heat maps of {len(losses)} models. Mean of the last row: {final}.", caption)
 
 
@@ -142,7 +143,7 @@ def _moving(name: str, test: str, what: str, shown: Mapping[str, Record]) -> Fig
     columns = {who: [each[1:, number] for number in range(count)] for who, each in frames.items()}
     side = next(iter(frames.values())).shape[-1]
     scale = next(iter(shown.values())).scale
-    picture = film(f"{name}-film", columns, enlarge=max(1, 128 // side))
+    picture = animation(f"{name}-film", columns, enlarge=max(1, 128 // side))
     caption = f"{what}, moving, from the second frame on: {', '.join(columns)}, for {count} sequences. Scale {scale}."
     return Figure(picture, f"Film of {count} sequences, in columns: {', '.join(columns)}.", caption)
 
@@ -199,7 +200,7 @@ def _costs(stem: str, records: Sequence[Record]) -> Iterator[Drawing]:
 def _growth(
     stem: str, records: Mapping[str, Record], by: str, cost: str, exponent: str, title: str, size: str, unit: str
 ) -> Figure:
-    having = {model: record.metrics for model, record in records.items() if by in record.metrics}
+    having = {label(model): record.metrics for model, record in records.items() if by in record.metrics}
     costs = {model: {int(n): float(each[cost]) for n, each in found[by].items()} for model, found in having.items()}
     exponents = {model: float(found[exponent]) for model, found in having.items() if exponent in found}
     name = f"{stem}-{by}-{cost.replace('_', '-')}"
@@ -208,5 +209,5 @@ def _growth(
         f"{title}, both axes logarithmic. Lines are power laws, fitted to the larger half of the sizes; the legend has "
         f"their exponents. Scale {next(iter(records.values())).scale}."
     )
-    told = ", ".join(f"{label(model)} {round(value, 2) + 0:.2f}" for model, value in exponents.items())
+    told = ", ".join(f"{model} {round(value, 2) + 0:.2f}" for model, value in exponents.items())
     return Figure(picture, f"Curves of {len(costs)} models. Exponents: {told}.", caption)

@@ -1,18 +1,59 @@
-"""The same sections as Markdown, with the figures as files beside the page."""
+"""Render a report as Markdown, with figures as files next to the page; and render inline Markdown as HTML."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from ptncn.report.parts import Commands, Figure, Part, Points, Section, Table, Text
-from ptncn.report.words import is_number, plain
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+
+from ptncn.report.model import Commands, Figure, Part, Points, Section, Table, Text
+
+_INLINE = MarkdownIt("commonmark", {"html": False})
+_LINK_UP = re.compile(r"\[([^\]]+)\]\(\.\./[^)]*\)")
+
+
+def inline_html(words: str) -> str:
+    """Inline Markdown as HTML. A link to a file becomes plain text, because an HTML page stands alone.
+
+    >>> inline_html("a < b, **not** `x`, [there](https://a.b) and [here](../x.md)")
+    'a &lt; b, <strong>not</strong> <code>x</code>, <a href="https://a.b">there</a> and here'
+    """
+    tokens = _without_file_links(_tokens(words))
+    return RendererHTML().renderInline(tokens, _INLINE.options, {})
+
+
+def plain(words: str) -> str:
+    """
+    >>> plain("**not** `x`, [there](https://a.b)")
+    'not x, there'
+    """
+    return "".join(token.content for token in _tokens(words))
+
+
+def _tokens(words: str) -> list[Token]:
+    return [token for block in _INLINE.parseInline(words) for token in block.children or ()]
+
+
+def _without_file_links(tokens: Sequence[Token]) -> list[Token]:
+    kept, dropping = [], False
+    for token in tokens:
+        if token.type == "link_open":
+            dropping = not str(token.attrs["href"]).startswith(("https://", "#"))
+        if not (dropping and token.type in ("link_open", "link_close")):
+            kept.append(token)
+    return kept
 
 
 def make_markdown(section: Section, *, figures: str = "figures", note: str = "", alone: bool = False) -> str:
-    """A page from a section; `figures` is the folder of its pictures, as seen from the page.
+    """A page from a section.
 
-    If it stands `alone`, links to files above it are left out.
+    Arguments:
+        figures: the folder of its pictures, relative to the page.
+        note: a paragraph below the title.
+        alone: leave out links to files above the page.
 
     >>> print(make_markdown(Section("Title", [Table("A table.", ("model", "SE"), [("P-TNCN", "1.5")])])))
     # Title
@@ -26,7 +67,7 @@ def make_markdown(section: Section, *, figures: str = "figures", note: str = "",
     """
     blocks = [f"# {section.title}", *([note] if note else []), *_blocks(section, 1, figures)]
     text = "\n\n".join(blocks) + "\n"
-    return re.sub(r"\[([^\]]+)\]\(\.\./[^)]*\)", r"\1", text) if alone else text
+    return _LINK_UP.sub(r"\1", text) if alone else text
 
 
 def _blocks(section: Section, level: int, figures: str) -> list[str]:
@@ -49,21 +90,11 @@ def _block(part: Part, figures: str) -> str:
             return _table(part)
         case Figure():
             alt = plain(part.alt).replace("]", ")").replace("[", "(")
-            return f"![{alt}]({figures}/{file_name(part)})\n\n*{part.caption}*"
-
-
-def file_name(figure: Figure) -> str:
-    """Of the form that a Markdown page shows."""
-    picture = figure.picture
-    ending = "gif" if picture.gif is not None else "svg" if picture.svg is not None and not figure.wide else "png"
-    return f"{picture.name}.{ending}"
+            return f"![{alt}]({figures}/{part.file_name})\n\n*{part.caption}*"
 
 
 def _table(table: Table) -> str:
-    sides = [
-        "---:" if all(is_number(row[place]) for row in table.rows) and any(row[place] for row in table.rows) else "---"
-        for place in range(len(table.headings))
-    ]
+    sides = ["---:" if table.numeric(place) else "---" for place in range(len(table.headings))]
     lines = [table.caption, "", _row(table.headings), f"|{'|'.join(sides)}|", *map(_row, table.rows)]
     made = " ".join([table.source, f"Made by `{table.command}`." if table.command else ""]).strip()
     return "\n".join([*lines, *(["", made] if made else [])])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ptncn.experiments.base import Experiment
 from ptncn.report.cells import cells_of, metrics_of, number
-from ptncn.report.looks import label
+from ptncn.report.labels import label
 from ptncn.report.sources import Source
 from ptncn.report.subjects import Subject
 from ptncn.report.verdicts import HEROES, by_column, mark

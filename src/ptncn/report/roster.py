@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ptncn.records import Record
-from ptncn.report.looks import label
-from ptncn.report.parts import Table
+from ptncn.report.labels import label
+from ptncn.report.model import Table
 
 HEADINGS = ("model", "on", "units", "optimiser", "first step size", "tuned values")
 

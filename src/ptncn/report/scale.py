@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ptncn.records import Record
-from ptncn.report.looks import label
-from ptncn.report.parts import Table
+from ptncn.report.labels import label
+from ptncn.report.model import Table
 from ptncn.report.subjects import Subject
 
 WORDS = {

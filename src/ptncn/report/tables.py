@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ptncn.experiments.base import Experiment
 from ptncn.report.cells import Cell, cells_of, differ, metrics_of, number
-from ptncn.report.looks import label
-from ptncn.report.parts import Table
+from ptncn.report.labels import label
+from ptncn.report.model import Table
 from ptncn.report.scale import scale_in_words
 from ptncn.report.sources import Source, relative
 from ptncn.report.subjects import Subject

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from ptncn.report.cells import Cell, differ, number
-from ptncn.report.looks import label
+from ptncn.report.labels import label
 from ptncn.report.subjects import Subject
 
 HEROES = ("ptncn", "sign")

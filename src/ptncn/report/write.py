@@ -8,11 +8,10 @@ from pathlib import Path
 from ptncn.experiments import NAMES
 from ptncn.files import write_atomically
 from ptncn.report.chapter import Chapter
-from ptncn.report.markdown import file_name, make_markdown
+from ptncn.report.html import make_page
+from ptncn.report.markdown import make_markdown, plain
+from ptncn.report.model import Figure, Part, Points, Section, Table, Text, slug
 from ptncn.report.overview import HEADINGS
-from ptncn.report.page import make_page
-from ptncn.report.parts import Figure, Part, Points, Section, Table, Text
-from ptncn.report.words import plain, slug
 
 TITLE = "The paper’s tables and figures, made again"
 LEAD = (
@@ -52,7 +51,7 @@ def _markdown(chapters: Sequence[Chapter], unreadable: Sequence[str], command: s
     for name, section in sections.items():
         files[f"{name}.md"] = make_markdown(section, figures=FOLDER, note=note, alone=alone).encode()
     for figure in _all_figures(sections.values()):
-        name = file_name(figure)
+        name = figure.file_name
         content = {"png": figure.picture.png, "svg": figure.picture.svg, "gif": figure.picture.gif}[name[-3:]]
         assert content is not None
         files[f"{FOLDER}/{name}"] = content

@@ -1,4 +1,4 @@
-"""How every figure is drawn: colours that all eyes can tell apart, and the same bytes for the same numbers."""
+"""How every plot looks: a palette that colour-blind readers can tell apart, and the same bytes for the same numbers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from typing import Any
 
 import matplotlib as mpl
@@ -16,19 +17,18 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 from PIL import Image
 
-from ptncn.report.parts import Picture
-from ptncn.report.style import FIGURE_CSS
+from ptncn.report.model import Picture
 
 BLUE, VERMILLION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 ORANGE, SKY = "#e69f00", "#56b4e9"
 PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
-"""Okabe and Ito's, without the yellow, which hardly shows on white."""
+"""Okabe and Ito's palette without yellow, which hardly shows on white."""
 GROUND, INK, SOFT, LINE = "#ffffff", "#1f2328", "#57606a", "#d5d9de"
-"""On a page these follow the reader's choice of light or dark."""
+"""On a page these follow the reader's light or dark mode."""
 WIDTH, HEIGHT = 5.4, 3.5
-"""Inches: small enough that the letters can be read on a phone."""
+"""Inches: small enough that the text is readable on a phone."""
 
-RULES: Any = {
+RC: Any = {
     "svg.hashsalt": "ptncn",
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -57,55 +57,56 @@ RULES: Any = {
 }
 
 
+@contextmanager
+def theme() -> Iterator[None]:
+    """The settings under which plots are drawn and saved, whatever the user's own are."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(RC)
+        yield
+
+
 def canvas(width: float = WIDTH, height: float = HEIGHT, **options: Any) -> tuple[Canvas, Any]:
-    """An empty figure of so many inches, and its axes; call it, and whatever draws, inside `rules()`."""
+    """An empty figure of this size in inches, and its axes; call it inside `theme()`."""
     figure = Canvas(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(**options)
 
 
-@contextmanager
-def rules() -> Iterator[None]:
-    """The context in which figures are drawn and written, whatever the reader's own settings are."""
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(RULES)
-        yield
-
-
 def legend_below(figure: Canvas, axes: Axes, columns: int = 3) -> None:
-    """Where no line runs through it."""
+    """A legend below the axes, where no line crosses it."""
     handles, labels = axes.get_legend_handles_labels()
     if len(labels) > 1:
         figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(labels)), handlelength=2.6)
 
 
-def finish(figure: Canvas, name: str, *, dpi: int = 160, grey: bool = False) -> Picture:
-    """Both forms; neither holds a date or a version. A PNG without colours is half as large."""
+def save(figure: Canvas, name: str, *, dpi: int = 160, grey: bool = False) -> Picture:
+    """The figure as SVG and PNG, without dates or versions; `grey` halves the size of a PNG without colours."""
     svg, png = io.BytesIO(), io.BytesIO()
     FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
     FigureCanvasAgg(figure)
     figure.savefig(png, format="png", dpi=dpi, metadata={"Software": None})
     width, height = (round(float(size) * 96) for size in figure.get_size_inches())
-    return Picture(name, width, height, _without_colours(png) if grey else png.getvalue(), _rounded(svg.getvalue()))
+    return Picture(name, width, height, _greyscale(png) if grey else png.getvalue(), _rounded(svg.getvalue()))
 
 
-def _without_colours(png: io.BytesIO) -> bytes:
+def _greyscale(png: io.BytesIO) -> bytes:
     small = io.BytesIO()
     Image.open(png).convert("L").save(small, "PNG", optimize=True)
     return small.getvalue()
 
 
 def _rounded(svg: bytes) -> bytes:
-    """Paths to a hundredth of a point, which nobody sees, and no blanks at the ends of lines."""
+    """Paths to a hundredth of a point, which is invisible and saves space; no trailing blanks."""
     paths = re.compile(rb' d="[^"]*"')
     text = paths.sub(lambda path: re.sub(rb"(\.\d\d)\d+", rb"\1", path[0]), svg)
     return b"\n".join(line.rstrip() for line in text.splitlines()) + b"\n"
 
 
 def for_page(svg: bytes) -> bytes:
-    """The figure with named colours, which change when a page is read in the dark, and without a preamble."""
+    """The SVG with CSS variables for colours, so that it follows dark mode, and without the XML preamble."""
     text = svg[svg.index(b"<svg") :].decode()
     for name, colour in (("ground", GROUND), ("ink", INK), ("soft", SOFT), ("line", LINE)):
         text = text.replace(f" {colour}", f" var(--{name})").replace(f'"{colour}"', f'"var(--{name})"')
     text = re.sub(r"font: ([\d.]+px) [^;\"]+", r"font: \1 system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif", text)
-    return re.sub(r"(<svg[^>]*>)", lambda found: f"{found[1]}<style>{FIGURE_CSS}</style>", text, count=1).encode()
+    css = (files("ptncn.report") / "templates/figure.css").read_text(encoding="utf-8")
+    return re.sub(r"(<svg[^>]*>)", lambda found: f"{found[1]}<style>{css}</style>", text, count=1).encode()

@@ -1,4 +1,4 @@
-"""Filmstrips and moving pictures: what came, and below it what was expected."""
+"""Video: filmstrips and animations of true frames above or beside their predictions."""
 
 from __future__ import annotations
 
@@ -10,26 +10,25 @@ from matplotlib.figure import Figure as Canvas
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from ptncn.report.drawing import INK, finish, rules
-from ptncn.report.parts import Picture
+from ptncn.report.model import Picture
+from ptncn.report.theme import INK, save, theme
 
 Frames = NDArray[np.uint8]
 """(T, height, width)"""
 GAP = 3
 """Pixels between frames."""
-SHADE, CHALK, LETTERS = 68, 255, 13
-"""Of films: a ground that is dark beside a page and bright beside a black frame; the labels on it, and their size."""
+BACKGROUND, LABEL, FONT_SIZE = 68, 255, 13
+"""Of animations: a grey that is distinct from both a white page and a black frame; the labels and their size."""
 
 
 def filmstrip(
     name: str, rows: Mapping[str, Frames], *, columns: int = 10, times: Sequence[str] | None = None
 ) -> Picture:
-    """Frames side by side, one row a label, as in the paper's figures: the truth, and below it the predictions.
+    """Frames side by side, one row per label, as in the paper's figures: the truth, then the predictions.
 
-    They begin with the second frame: nothing came before the first by which it could be expected. With a name for
-    each of `times`, all frames are shown.
+    The first frame is left out, since it cannot be predicted. With a label per frame in `times`, all are shown.
     """
-    count, height, width = check(rows)
+    count, height, width = check_frames(rows)
     first = min(1, count - 1) if times is None else 0
     shown = min(columns, count - first) if times is None else count
     moments = np.unique(np.linspace(first, count - 1, shown).round().astype(int))
@@ -39,10 +38,10 @@ def filmstrip(
         for column, moment in enumerate(moments):
             y, x = row * (height + GAP), column * (width + GAP)
             sheet[y : y + height, x : x + width, :3] = frames[moment][..., None]
-            sheet[y : y + height, x : x + width, 3] = 255  # what lies between frames stays clear
+            sheet[y : y + height, x : x + width, 3] = 255  # the gaps stay transparent
     left, top, across = 0.95, 0.3, 7.6
     down = across * sheet.shape[0] / sheet.shape[1]
-    with rules():
+    with theme():
         figure = Canvas(figsize=(left + across + 0.05, top + down + 0.05))
         size = figure.get_size_inches()
         axes = figure.add_axes((left / size[0], 0.05 / size[1], across / size[0], down / size[1]))
@@ -50,45 +49,46 @@ def filmstrip(
         axes.grid(visible=False)
         for spine in axes.spines.values():
             spine.set_visible(False)
-        middles = np.arange(len(moments)) * (width + GAP) + width / 2
-        axes.set_xticks(middles, names, size=9)
+        centres = np.arange(len(moments)) * (width + GAP) + width / 2
+        axes.set_xticks(centres, names, size=9)
         axes.set_yticks(np.arange(len(rows)) * (height + GAP) + height / 2, list(rows), size=9, color=INK)
         axes.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
-        return finish(figure, name, dpi=110, grey=True)
+        return save(figure, name, dpi=110, grey=True)
 
 
-def film(name: str, rows: Mapping[str, list[Frames]], *, enlarge: int = 2, milliseconds: int = 200) -> Picture:
-    """A moving picture: one column a label, one row a sequence, so that all that came is beside what was expected."""
-    times, height, width = check({f"{label} {n}": each for label, many in rows.items() for n, each in enumerate(many)})
-    stills = [_moment(rows, moment, height * enlarge, width * enlarge) for moment in range(times)]
+def animation(name: str, rows: Mapping[str, list[Frames]], *, enlarge: int = 2, milliseconds: int = 200) -> Picture:
+    """A GIF with one column per label and one row per sequence."""
+    flat = {f"{label} {n}": each for label, sequences in rows.items() for n, each in enumerate(sequences)}
+    times, height, width = check_frames(flat)
+    stills = [_still(rows, moment, height * enlarge, width * enlarge) for moment in range(times)]
     gif, png = io.BytesIO(), io.BytesIO()
     stills[0].save(gif, "GIF", save_all=True, append_images=stills[1:], duration=milliseconds, loop=0, optimize=True)
     stills[times // 2].save(png, "PNG", optimize=True)
     return Picture(name, *stills[0].size, png.getvalue(), gif=gif.getvalue())
 
 
-def _moment(rows: Mapping[str, list[Frames]], moment: int, height: int, width: int) -> Image.Image:
-    """On 16 greys, which make a small file and hardly differ from 256."""
-    count = max(len(many) for many in rows.values())
-    top = LETTERS + 9
-    sheet = Image.new("L", (len(rows) * (width + GAP) - GAP, top + count * (height + GAP) - GAP), SHADE)
-    pen, font = ImageDraw.Draw(sheet), ImageFont.load_default(LETTERS)
-    for column, (label, many) in enumerate(rows.items()):
+def _still(rows: Mapping[str, list[Frames]], moment: int, height: int, width: int) -> Image.Image:
+    """One frame of the animation in 16 greys, which make a small file and hardly differ from 256."""
+    count = max(len(sequences) for sequences in rows.values())
+    top = FONT_SIZE + 9
+    sheet = Image.new("L", (len(rows) * (width + GAP) - GAP, top + count * (height + GAP) - GAP), BACKGROUND)
+    pen, font = ImageDraw.Draw(sheet), ImageFont.load_default(FONT_SIZE)
+    for column, (label, sequences) in enumerate(rows.items()):
         x = column * (width + GAP)
-        pen.text((x + width // 2, 3), label, CHALK, font, anchor="ma")
-        for row, frames in enumerate(many):
+        pen.text((x + width // 2, 3), label, LABEL, font, anchor="ma")
+        for row, frames in enumerate(sequences):
             still = Image.fromarray(frames[moment]).resize((width, height), Image.Resampling.NEAREST)
             sheet.paste(still, (x, top + row * (height + GAP)))
     levels = (np.asarray(sheet, np.float32) / 17).round() * 17
     return Image.fromarray(levels.astype(np.uint8))
 
 
-def check(rows: Mapping[str, Frames]) -> tuple[int, int, int]:
-    """The one shape of all of them."""
+def check_frames(rows: Mapping[str, Frames]) -> tuple[int, int, int]:
+    """The shape that all rows share."""
     shapes = {label: frames.shape for label, frames in rows.items()}
     if not shapes or len(set(shapes.values())) > 1 or len(next(iter(shapes.values()))) != 3:
-        raise ValueError(f"frames of {shapes or 'nothing'}; (times, height, width), all alike, would be right")
+        raise ValueError(f"frames: expected equal shapes (times, height, width), got {shapes or 'none'}")
     times, height, width = next(iter(shapes.values()))
     if not times * height * width:
-        raise ValueError(f"frames of shape {(times, height, width)}: there is nothing to show")
+        raise ValueError(f"frames: expected at least one pixel, got shape {(times, height, width)}")
     return times, height, width

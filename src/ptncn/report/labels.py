@@ -1,36 +1,44 @@
-"""What a model or a dataset is called in a report, and how its line looks: the same in every figure."""
+"""Labels and line styles, from the registries of learners and datasets."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ptncn.learners import LEARNERS, Style
-from ptncn.report.drawing import BLUE, INK, SKY, SOFT, VERMILLION
+from ptncn.learners.registry import LEARNERS, Style
+from ptncn.report.theme import BLUE, INK, SKY, SOFT, VERMILLION
 
-OTHERS = {"sign": Style(BLUE, emphasis=True), "tanh": Style(VERMILLION), "untrained": Style(SKY)}
-"""Lines of networks that no registry knows."""
-NAMES = {
+DATASETS = {
     "mnist": "MNIST",
     "notmnist": "NotMNIST",
     "fashion-mnist": "Fashion MNIST",
     "ptb": "Penn Treebank",
     "noisy-cosine": "noisy cosine",
+}
+ROWS = {
     "sign": "P-TNCN of signs",
     "tanh": "P-TNCN of tanh",
     "cosine": "the cosine without noise",
     "untrained": "not trained",
 }
+ROW_STYLES = {
+    "sign": Style(BLUE, emphasis=True),
+    "tanh": Style(VERMILLION),
+    "untrained": Style(SKY),
+    "cosine": Style(INK, ":"),
+}
+PLAIN = Style(SOFT, ":")
 
 
 def label(name: str) -> str:
-    """
+    """The label of a learner, a dataset, or several datasets joined to a column.
+
     >>> label("ptncn"), label("lstm-kf-rtrl"), label("mnist-to-notmnist"), label("bouncing-digits"), label("mnist 3")
     ('P-TNCN', 'LSTM (KF-RTRL)', 'MNIST → NotMNIST', 'digits', 'MNIST, 3 objects')
     """
     if name in LEARNERS:
         return LEARNERS[name].label or name
-    if name in NAMES:
-        return NAMES[name]
+    if name in DATASETS or name in ROWS:
+        return {**DATASETS, **ROWS}[name]
     what, _, count = name.rpartition(" ")
     if count.isdigit():
         return f"{label(what)}, {count} object{'s' * (count != '1')}"
@@ -40,11 +48,9 @@ def label(name: str) -> str:
     return name.removeprefix("bouncing-")
 
 
-def line(model: str) -> dict[str, Any]:
-    """Options of matplotlib's lines: the P-TNCN stands out, and no two learners of the registry look the same."""
-    style = LEARNERS[model].style if model in LEARNERS else OTHERS.get(model)
-    if style is None:
-        return {"color": INK if model == "cosine" else SOFT, "linestyle": ":"}
+def line_style(name: str) -> dict[str, Any]:
+    """Line options of matplotlib for a learner; those of emphasis are drawn thick and on top."""
+    style = ROW_STYLES.get(name) or (LEARNERS[name].style if name in LEARNERS else None) or PLAIN
     return {
         "color": style.colour,
         "linestyle": style.dashes,

@@ -1,0 +1,202 @@
+"""Sentences about a demo run, each computed from the record: they say who was better, whoever that was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ptncn.demo.learners import LSTM, NAMES, PTNCN
+from ptncn.demo.simulate import UNCORRECTED
+
+Record = Mapping[str, Any]
+TIE = 0.01
+"""Errors that differ by less than this share count as equal."""
+
+
+def share(error: float, copy: float) -> str:
+    """
+    >>> share(15.0, 20.0)
+    '75%'
+    """
+    return f"{error / copy:.0%}"
+
+
+def winner(errors: Mapping[str, float]) -> str | None:
+    """The learner with the smaller error; None if they are about equal.
+
+    >>> winner({"ptncn": 1.0, "lstm-tbptt": 2.0}), winner({"ptncn": 1.0, "lstm-tbptt": 1.005})
+    ('ptncn', None)
+    """
+    ptncn, lstm = errors[PTNCN], errors[LSTM]
+    if abs(ptncn - lstm) <= TIE * max(ptncn, lstm):
+        return None
+    return PTNCN if ptncn < lstm else LSTM
+
+
+def part_names(record: Record) -> list[str]:
+    """
+    >>> part_names({"life": ["digits", "letters", "digits"]})
+    ['digits', 'letters', 'digits again']
+    """
+    parts = record["life"]
+    return [f"{name} again" if name in parts[:number] else name for number, name in enumerate(parts)]
+
+
+def total_errors(record: Record) -> dict[str, float]:
+    """Mean errors over the whole stream."""
+    parts = record["parts"]
+    return {name: sum(part["all"][name] for part in parts) / len(parts) for name in (PTNCN, LSTM, "copy")}
+
+
+def headline(record: Record) -> str:
+    """The main result."""
+    errors, won = total_errors(record), [winner(part["all"]) for part in record["parts"]]
+    counts = {name: won.count(name) for name in (PTNCN, LSTM)}
+    best = max(counts, key=lambda name: counts[name])
+    other = LSTM if best == PTNCN else PTNCN
+    if counts[best] == counts[other]:
+        result = "Neither learner was clearly better"
+    elif counts[best] == len(won):
+        result = f"The {NAMES[best]} predicted better in all {len(won)} parts of the stream"
+    else:
+        result = f"The {NAMES[best]} predicted better in {counts[best]} of the {len(won)} parts of the stream"
+        rest = {f"the {NAMES[other]}": counts[other], "neither": won.count(None)}
+        result += "".join(f", {who} in {number}" for who, number in rest.items() if number)
+    return (
+        f"**{result}.** Over the whole stream the squared error per frame is {errors[PTNCN]:.1f} for the "
+        f"{NAMES[PTNCN]}, {errors[LSTM]:.1f} for the {NAMES[LSTM]} and {errors['copy']:.1f} for repeating the last "
+        "frame."
+    )
+
+
+def plain_headline(record: Record) -> str:
+    """The headline for a terminal."""
+    return headline(record).replace("**", "")
+
+
+def learning(record: Record) -> str:
+    """How soon each learner beat repeating the last frame."""
+    curve = record["curve"]
+    block = curve["frames"][1] - curve["frames"][0]
+    found = []
+    for name in (PTNCN, LSTM):
+        passed = next((n for n, (e, c) in enumerate(zip(curve[name], curve["copy"], strict=True)) if e < c), None)
+        when = "never did" if passed is None else f"did within {(passed + 1) * block:,} frames"
+        found.append(f"the {NAMES[name]} {when}")
+    return f"**Learning from scratch.** Beating “repeat the last frame” takes practice: {', '.join(found)}."
+
+
+def changing(record: Record) -> str:
+    """Errors in the first frames after each change."""
+    found = []
+    for name, part in list(zip(part_names(record), record["parts"], strict=True))[1:]:
+        first = part["first"]
+        shares = (f"{NAMES[each]} {share(first[each], first['copy'])}" for each in (PTNCN, LSTM))
+        found.append(f"{name}: {', '.join(shares)}")
+    return (
+        f"**Right after a change.** Error over the first {record['first']:,} frames, relative to repeating the last "
+        f"frame: {'; '.join(found)}."
+    )
+
+
+def returning(record: Record) -> str:
+    """The first frames of the dataset that comes twice, compared with the end and start of its first time."""
+    then, again = record["parts"][0], record["parts"][-1]
+    found = []
+    for name in (PTNCN, LSTM):
+        start, end, now = (part[name] / part["copy"] for part in (then["first"], then["last"], again["first"]))
+        how = "better than" if now < end * (1 - TIE) else "worse than" if now > end * (1 + TIE) else "as well as"
+        found.append(
+            f"the {NAMES[name]} starts at {now:.0%}, {how} it had ended ({end:.0%}; it first began at {start:.0%})"
+        )
+    return f"**When the {then['world']} return**, {'; '.join(found)}, all relative to repeating the last frame."
+
+
+def frozen(record: Record) -> str:
+    """Errors on the second dataset before it was ever learnt."""
+    datasets, evaluations = record["worlds"], record["looks"]
+    place = datasets.index(record["life"][1])
+    ptncn, lstm = (evaluations[name][1][place] for name in (PTNCN, LSTM))
+    return (
+        f"**Never seen before.** After learning only {record['life'][0]}, with weights frozen, the error on "
+        f"{datasets[place]} is {ptncn:.1f} for the {NAMES[PTNCN]}, {lstm:.1f} for the {NAMES[LSTM]} and "
+        f"{evaluations['copy'][0][place]:.1f} for repeating the last frame."
+    )
+
+
+def correcting(record: Record) -> str:
+    """The effect of correcting states while weights are frozen, over all evaluations but the first."""
+    count = len(record["life"]) * len(record["worlds"])
+    corrected, without = (sum(map(sum, record["looks"][name][1:])) / count for name in (PTNCN, UNCORRECTED))
+    gain = without / corrected - 1
+    effect = "makes hardly any difference" if abs(gain) <= TIE else "helps" if gain > 0 else "hurts"
+    return (
+        f"**Frozen weights, adapting states.** Even with frozen weights the {NAMES[PTNCN]} corrects its state after "
+        f"each frame. Here that {effect}: the mean error over all evaluations is {corrected:.1f} with correction and "
+        f"{without:.1f} without. (While learning, it always corrects.)"
+    )
+
+
+def forgetting(record: Record) -> str:
+    """The change of the error on the first dataset while others were learnt."""
+    dataset = record["life"][0]
+    place, away = record["worlds"].index(dataset), len(record["life"]) - 1
+    found = []
+    for name in (PTNCN, LSTM):
+        before, after = record["looks"][name][1][place], record["looks"][name][away][place]
+        how = (
+            "forgot nothing"
+            if after <= before * (1 + TIE)
+            else f"forgot some, with {after / before - 1:.0%} more error"
+        )
+        found.append(f"the {NAMES[name]} {how} ({before:.1f}, then {after:.1f})")
+    between = " and ".join(record["life"][1:away])
+    return f"**Forgetting.** Error on unseen {dataset}, before and after learning {between}: {'; '.join(found)}."
+
+
+def cost(record: Record) -> str:
+    """Time and size."""
+    ptncn, lstm = (record["learners"][name] for name in (PTNCN, LSTM))
+    stride, window = (lstm["options"][name] for name in ("stride", "window"))
+    return (
+        f"**Cost.** The {NAMES[PTNCN]} has {ptncn['weights']:,} weights, takes {ptncn['milliseconds']:.2f} ms per "
+        f"frame and updates at every frame. The {NAMES[LSTM]} has {lstm['weights']:,} weights, takes "
+        f"{lstm['milliseconds']:.2f} ms per frame and updates every {stride} frames, unrolling the last {window}."
+    )
+
+
+def lstm_wins(record: Record) -> str:
+    """Every comparison that the LSTM won."""
+    found = []
+    for name, part in zip(part_names(record), record["parts"], strict=True):
+        for span, words in (("all", "all of"), ("first", "the first frames of"), ("last", "the last frames of")):
+            if winner(part[span]) == LSTM:
+                found.append(f"{words} {name}")
+    evaluated = [winner(pair) for pair in evaluation_pairs(record)]
+    return (
+        f"While learning, the {NAMES[LSTM]} was better in {len(found) or 'none'} of {3 * len(record['parts'])} "
+        f"comparisons{': ' * bool(found)}{', '.join(found)}. With frozen weights it was better in "
+        f"{evaluated.count(LSTM) or 'none'} of {len(evaluated)} evaluations, and the {NAMES[PTNCN]} in "
+        f"{evaluated.count(PTNCN) or 'none'}."
+    )
+
+
+def evaluation_pairs(record: Record) -> list[dict[str, float]]:
+    """Errors of both learners in every evaluation after the first part or later."""
+    return [
+        {name: record["looks"][name][row][place] for name in (PTNCN, LSTM)}
+        for row in range(1, len(record["life"]) + 1)
+        for place in range(len(record["worlds"]))
+    ]
+
+
+def online_lead(record: Record) -> str | None:
+    """Why the P-TNCN leads while learning but not when frozen; None if that did not happen."""
+    online = [winner(part["all"]) for part in record["parts"]]
+    evaluated = [winner(pair) for pair in evaluation_pairs(record)]
+    if online.count(PTNCN) > online.count(LSTM) and evaluated.count(PTNCN) < evaluated.count(LSTM):
+        return (
+            f"The {NAMES[PTNCN]} leads while it learns but not with frozen weights: its updates at every frame are "
+            "part of how it predicts."
+        )
+    return None

@@ -1,0 +1,176 @@
+"""The simulation: both learners see every frame of a changing stream once, predict it first, and learn from it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ptncn.data import load_images
+from ptncn.data.bouncing import BouncingVideo
+from ptncn.data.images import Images
+from ptncn.demo.learners import CANVAS, PTNCN, without_correction
+from ptncn.learner import Learner
+from ptncn.training.loop import run
+
+DATASETS = ("digits", "letters", "shapes")
+PARTS = ("digits", "letters", "shapes", "digits")
+"""The parts of the stream. The learners get no signal where one ends."""
+SCENE = 20
+"""Frames of a scene; the next scene has two other objects."""
+UNCORRECTED = "uncorrected"
+"""In the evaluations: the P-TNCN's weights without correction of states."""
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large the demo is."""
+
+    scenes: int
+    """Scenes in each part."""
+    test_scenes: int
+    """Unseen scenes of each dataset on which frozen weights are evaluated."""
+    units: tuple[int, ...]
+    """Units of the P-TNCN's layers; the LSTM has as many weights."""
+
+    @property
+    def frames(self) -> int:
+        """Frames in each part."""
+        return self.scenes * SCENE
+
+
+class Progress(NamedTuple):
+    """The state of a simulation after a scene."""
+
+    part: int
+    scene: int
+    """Scenes finished in this part."""
+    errors: Mapping[str, float]
+    """Squared error per frame in this scene, of each learner and of repeating the last frame."""
+
+
+@dataclass
+class Simulation:
+    """What was measured. Arrays of errors are (parts, scenes, frames of a scene)."""
+
+    errors: dict[str, Array]
+    """Squared error of each prediction, summed over pixels; "copy" repeats the last frame."""
+    surprise: Array
+    """(parts, scenes, frames, layers) of the P-TNCN: ½‖e‖² of its error units."""
+    evaluations: dict[str, list[list[float]]]
+    """Mean squared error with frozen weights: a row before the stream and after each part, a column per dataset."""
+    films: dict[str, NDArray[np.uint8]]
+    """The first and last scene of each part: the truth and each learner's predictions, (scenes, frames, pixels)."""
+    seconds: dict[str, float]
+    """Processor time of each learner's steps."""
+
+
+def simulate(
+    learners: Mapping[str, Learner], size: Size, seed: int, report: Callable[[Progress], object] = lambda _: None
+) -> Simulation:
+    """Let `learners` learn the stream, with evaluations before it and after each part; `report` gets every scene."""
+    shape = (len(PARTS), size.scenes, SCENE)
+    errors = {name: np.zeros(shape) for name in (*learners, "copy")}
+    surprise = np.zeros((*shape, len(size.units)))
+    seconds = dict.fromkeys(learners, 0.0)
+    films: dict[str, list[NDArray[np.uint8]]] = {name: [] for name in ("truth", *learners)}
+    unseen = {name: unseen_frames(name, size.test_scenes, seed) for name in DATASETS}
+    evaluations = {"copy": [[_mean_error(x[:-1], x[1:]) for x in unseen.values()]]}
+    _evaluate(learners, unseen, evaluations)
+    states = {name: learner.begin(1) for name, learner in learners.items()}
+    last = None
+    for part, dataset in enumerate(PARTS):
+        source = scenes(dataset, "train", size.scenes, seed=seed, purpose=f"part {part}")
+        for number in range(size.scenes):
+            x = source.batch([number]).x  # (frames, 1, pixels)
+            before = torch.cat([torch.zeros_like(x[:1]) if last is None else last, x[:-1]])
+            last = x[-1:]
+            errors["copy"][part, number] = _frame_errors(before, x)
+            keep = number in kept_scenes(size.scenes)
+            if keep:
+                films["truth"].append(_pixels(x))
+            for name, learner in learners.items():
+                start = time.process_time()
+                steps = [learner.step(frame, states[name]) for frame in x]
+                seconds[name] += time.process_time() - start
+                predictions = torch.stack([step.prediction for step in steps])
+                errors[name][part, number] = _frame_errors(predictions, x)
+                if hasattr(steps[0], "surprise"):
+                    surprise[part, number] = [[float(each) for each in step.surprise] for step in steps]  # type: ignore[attr-defined]
+                if keep:
+                    films[name].append(_pixels(predictions))
+            report(Progress(part, number + 1, {name: predictable(each[part, number]) for name, each in errors.items()}))
+        _evaluate(learners, unseen, evaluations)
+    return Simulation(errors, surprise, evaluations, {name: np.stack(each) for name, each in films.items()}, seconds)
+
+
+def scenes(dataset: str, split: Literal["train", "test"], count: int, *, seed: int, purpose: str) -> BouncingVideo:
+    """`count` scenes of one dataset; each `purpose` has its own motions.
+
+    >>> scenes("shapes", "test", 3, seed=0, purpose="look").batch([0, 2]).x.shape
+    torch.Size([20, 2, 1024])
+    """
+    images = halved(load_images(dataset, split))
+    return BouncingVideo(images, size=count, canvas=CANVAS, length=SCENE, seed=seed, stream=f"demo/{purpose}")
+
+
+def unseen_frames(dataset: str, count: int, seed: int) -> Tensor:
+    """(frames, scenes, pixels) of unseen scenes."""
+    return scenes(dataset, "test", count, seed=seed, purpose="look").batch(range(count)).x
+
+
+def halved(images: Images) -> Images:
+    """Images at half the height and width, the means of 2 × 2 pixels, so that objects can move on a small canvas."""
+    count, height, width = images.pixels.shape
+    blocks = images.pixels.reshape(count, height // 2, 2, width // 2, 2)
+    return Images(images.name, blocks.mean((2, 4)).round().astype(np.uint8), images.labels)
+
+
+def kept_scenes(count: int) -> tuple[int, ...]:
+    """The scenes of a part that are filmed: the first and the last.
+
+    >>> kept_scenes(500)
+    (0, 499)
+    """
+    return 0, count - 1
+
+
+def predictable(errors: Array) -> float:
+    """The mean of (…, frames) without the first frame of each scene, which cannot be predicted."""
+    return float(errors[..., 1:].mean())
+
+
+def _evaluate(
+    learners: Mapping[str, Learner], unseen: Mapping[str, Tensor], evaluations: dict[str, list[list[float]]]
+) -> None:
+    """Add a row for each learner, and for the P-TNCN without correction, if it takes part."""
+    bare = {UNCORRECTED: without_correction(learners[PTNCN])} if PTNCN in learners else {}
+    for name, learner in {**learners, **bare}.items():
+        evaluations.setdefault(name, []).append([_frozen_error(learner, x) for x in unseen.values()])
+
+
+def _frozen_error(learner: Learner, x: Tensor) -> float:
+    predictions = run(learner, x).predictions
+    assert predictions is not None
+    return _mean_error(predictions[1:], x[1:])
+
+
+def _mean_error(predictions: Tensor, x: Tensor) -> float:
+    return float((predictions - x).double().square().sum(-1).mean())
+
+
+def _frame_errors(predictions: Tensor, x: Tensor) -> Any:
+    return (predictions - x).double().square().sum((1, 2)).numpy()
+
+
+def _pixels(frames: Tensor) -> NDArray[np.uint8]:
+    """(frames, pixels) in 16 greys, which take little space and hardly differ from 256."""
+    pixels: NDArray[np.uint8] = (frames[:, 0].clamp(0, 1) * 15).round().byte().numpy() * 17
+    return pixels
