@@ -1,18 +1,26 @@
 """A checkpoint resumes a run bit for bit, refuses anything else, and is never lost to a failed write."""
 
 import json
+import math
 import os
 import pickle
+import tracemalloc
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 import ptncn
 from ptncn import PTNCN, CheckpointError
+from ptncn.checkpoint.container import decode, encode, read
+from ptncn.learners import make, names
 from ptncn.updates import Schedule
+
+OLD = Path(__file__).parent / "fixtures"
+"""Checkpoints that ptncn 0.1.0 wrote in format 1: each with the observations that followed, and what it expected."""
 
 RUNS = {
     "paper": {},
@@ -74,19 +82,151 @@ def good(tmp_path):
     return path
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(where=st.floats(0, 1, exclude_max=True), what=st.integers(1, 255), cut=st.booleans())
-def test_a_truncated_or_altered_file_is_refused_by_name(good, where, what, cut):
-    data = bytearray(good.read_bytes())
-    position = int(where * len(data))
-    if cut:
-        data = data[:position]
-    else:
-        data[position] ^= what
-    broken = good.with_name("broken.ckpt")
-    broken.write_bytes(data)
-    with pytest.raises(CheckpointError, match=r"broken\.ckpt"):
-        ptncn.load(broken)
+def flips(data):
+    """The data with one bit changed, once for each bit."""
+    for position in range(len(data)):
+        for bit in range(8):
+            altered = bytearray(data)
+            altered[position] ^= 1 << bit
+            yield bytes(altered)
+
+
+def test_every_single_bit_counts(tmp_path):
+    mean, path = make("mean", input_size=2), tmp_path / "mean.ckpt"
+    state = mean.begin(1)
+    mean.step(torch.tensor([[0.5, 0.25]]), state)
+    ptncn.save(path, mean, state, {"é": [1, math.nan]})
+    for index, data in enumerate(flips(path.read_bytes())):
+        with pytest.raises(CheckpointError):
+            decode(BytesIO(data), len(data))
+        if index % 9 == 0:  # one bit of almost each byte, another one from byte to byte
+            path.write_bytes(data)
+            with pytest.raises(CheckpointError, match=r"mean\.ckpt: "):
+                ptncn.load(path)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_bit_of_every_byte_of_a_network_counts(version, good):
+    data = (good if version == 2 else OLD / "esn-1.ckpt").read_bytes()
+    for altered in islice(flips(data), 0, None, 9):
+        with pytest.raises(CheckpointError):
+            decode(BytesIO(altered), len(data))
+
+
+def test_a_file_cut_short_anywhere_is_refused(good):
+    data, path = good.read_bytes(), good.with_name("cut.ckpt")
+    for size in range(len(data)):
+        with pytest.raises(CheckpointError):
+            decode(BytesIO(data[:size]), size)
+    path.write_bytes(data + b"\0")
+    with pytest.raises(CheckpointError, match=r"cut\.ckpt"):
+        ptncn.load(path)
+
+
+@pytest.mark.parametrize("name", ["ptncn", "lstm", "esn"])
+def test_files_of_format_1_go_on_where_they_stopped(name):
+    learner, state, extra = ptncn.load(OLD / f"{name}-1.ckpt")
+    predictions = torch.stack([learner.step(x, state).prediction for x in extra["frames"]])
+    torch.testing.assert_close(predictions, extra["predictions"])
+    assert extra["log"] == [1, None, "é", 0.5]
+
+
+def forge(path, change, tensors=None):
+    """Rewrite a checkpoint with its text changed, and a checksum that is right."""
+    text, own = read(path)
+    body = json.loads(text)
+    changed = change(body)
+    text = changed if isinstance(changed, str) else json.dumps(body)
+    path.write_bytes(encode(text, own if tensors is None else tensors(own), "0.1.0"))
+
+
+def fields(body):
+    return dict(body["state"]["dict"])
+
+
+def rename(body, name, value):
+    body["state"]["dict"] = [[key, value if key == name else old] for key, old in body["state"]["dict"]]
+
+
+BOMBS = {
+    "layers that the file has no weights for": lambda body: body["options"].update(hidden_sizes=[10**9]),
+    "a layer more": lambda body: body["options"].update(hidden_sizes=[5, 5]),
+    "inputs without end": lambda body: body["options"].update(input_size=10**30),
+    "a size that is no number": lambda body: body["options"].update(hidden_sizes=["5"]),
+    "a NaN option": lambda body: body["options"].update(lr=math.nan),
+    "an integer of 5,000 digits": lambda body: json.dumps(body).replace('"seed": 0', f'"seed": 1{"0" * 5000}'),
+    "an option of another type": lambda body: body["options"].update(biases="False"),
+    "an unknown option": lambda body: body["options"].update(shell="rm"),
+    "an unknown learner": lambda body: body.update(kind="os.system"),
+    "a learner that is no name": lambda body: body.update(kind=["ptncn"]),
+    "no options": lambda body: body.update(options=None),
+    "more rows than tensors have": lambda body: rename(body, "batch_size", 4),
+    "rows without end": lambda body: rename(body, "batch_size", 10**12),
+    "no rows": lambda body: rename(body, "batch_size", 0),
+    "a state of other sizes": lambda body: rename(body, "sizes", {"tuple": [6, 7]}),
+    "a negative count": lambda body: rename(body, "steps", -1),
+    "a tensor twice": lambda body: rename(body, "displacement", fields(body)["corrected"]),
+    "a tensor that is not there": lambda body: rename(body, "corrected", {"tensor": "nowhere"}),
+    "a field that is not a tensor": lambda body: rename(body, "corrected", 3),
+    "an unknown tag": lambda body: rename(body, "corrected", {"eval": "1"}),
+    "a dict without pairs": lambda body: body.update(extra={"dict": [1]}),
+    "a part missing": lambda body: body.pop("state"),
+    "a text that is a list": lambda body: "[]",
+    "a text that is not JSON": lambda body: "{",
+    "nesting": lambda body: "[" * 200_000,
+    "nested containers": lambda body: json.dumps(body)[:-1] + ', "extra": ' + '{"list": [' * 5000 + "]}" * 5000 + "}",
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_forged_text_with_a_right_checksum_is_refused(name, good):
+    forge(good, BOMBS[name])
+    with pytest.raises(CheckpointError, match=r"run\.ckpt"):
+        ptncn.load(good)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: {**x, "state.corrected": x["state.corrected"][:1]},
+        lambda x: {**x, "state.corrected": x["state.corrected"].double()},
+        lambda x: {**x, "state.corrected": x["state.corrected"].T.contiguous()},
+        lambda x: {**x, "learner.weights.W1": x["learner.weights.W1"].double()},
+        lambda x: {**x, "learner.weights.W1": x["learner.weights.W1"][:, :1].contiguous()},
+        lambda x: {**x, "more": torch.zeros(1)},
+    ],
+    ids=["one row", "state in float64", "state transposed", "weights in float64", "weights cut", "a tensor too many"],
+)
+def test_a_forged_tensor_with_a_right_checksum_is_refused(change, good):
+    forge(good, lambda body: None, change)
+    with pytest.raises(CheckpointError, match=r"run\.ckpt"):
+        ptncn.load(good)
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name not in ("ptncn", "copy", "mean")])
+def test_sizes_are_refused_before_memory_is_taken(name, tmp_path):
+    path, learner = tmp_path / "run.ckpt", make(name, input_size=3, hidden_size=2)
+    ptncn.save(path, learner, None, torch.zeros(200_000))  # so that three inputs for each unit look possible
+    forge(path, lambda body: body["options"].update(hidden_size=50_000))
+    tracemalloc.start()
+    with pytest.raises(CheckpointError, match=r"sizes ask for|exact RTRL"):
+        ptncn.load(path)
+    assert tracemalloc.get_traced_memory()[1] < 50e6
+    tracemalloc.stop()
+
+
+def test_keys_that_look_alike_keep_their_tensors_apart(tmp_path):
+    net, tree = PTNCN(2, [2]), {1: torch.zeros(1), "1": torch.ones(2)}
+    ptncn.save(tmp_path / "c", net, None, tree)
+    loaded = ptncn.load(tmp_path / "c").extra
+    assert [(key, value.tolist()) for key, value in loaded.items()] == [(1, [0.0]), ("1", [1.0, 1.0])]
+
+
+def test_a_link_stays_a_link(good, tmp_path):
+    (tmp_path / "link").symlink_to(good)
+    ptncn.save(tmp_path / "link", PTNCN(6, [5], seed=1))
+    assert (tmp_path / "link").is_symlink()
+    assert ptncn.load(good).learner.seed == 1
 
 
 def test_foreign_files_are_refused_and_nothing_in_them_runs(good, tmp_path):

@@ -42,14 +42,16 @@ class Reservoir(nn.Module):
     ) -> None:
         super().__init__()
         self.leak_rate = leak_rate
+        for name, shape in (("recurrent_weights", (units, units)), ("input_weights", (input_size, units))):
+            self.register_buffer(name, torch.empty(shape, dtype=dtype))  # claimed first: checkpoints check sizes
         recurrent = generator.standard_normal((units, units))
         recurrent *= _connections((units, units), rc_connectivity, generator)
         recurrent *= sr / spectral_radius(recurrent)
         inputs = input_scaling * generator.choice([-1.0, 1.0], (input_size, units))
         inputs *= _connections((input_size, units), input_connectivity, generator)
         bias = bias_scaling * generator.choice([-1.0, 1.0], units)
-        self.register_buffer("recurrent_weights", torch.as_tensor(recurrent, dtype=dtype))
-        self.register_buffer("input_weights", torch.as_tensor(inputs, dtype=dtype))
+        self.recurrent_weights.copy_(torch.as_tensor(recurrent))
+        self.input_weights.copy_(torch.as_tensor(inputs))
         self.register_buffer("bias", torch.as_tensor(bias, dtype=dtype))
 
     def begin(self, batch_size: int) -> Tensor:

@@ -1,0 +1,136 @@
+"""The file itself: a text and named tensors, with a checksum over every byte.
+
+The checksum is the SHA-256 of the whole file in which the checksum's own 64 digits are zeros. Files of format 1, which
+ptncn 0.1.0 wrote, have one over text and tensors; what it leaves out of them must be exactly what 0.1.0 wrote there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as tensors_from
+from safetensors.torch import save as to_bytes
+from torch import Tensor
+
+FORMAT = "ptncn-checkpoint"
+FORMAT_VERSION = 2
+KEYS = {"format", "format_version", "ptncn_version", "body", "sha256"}
+MOST_HEADER_BYTES = 100_000_000
+"""As in safetensors."""
+BLANK = "0" * 64
+UNREADABLE = (SafetensorError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, MemoryError)
+"""What reading a file that is no checkpoint may raise."""
+
+
+class CheckpointError(ValueError):
+    """The file is not a checkpoint that this version can load; the message says which file and why."""
+
+
+def encode(text: str, tensors: Mapping[str, Tensor], version: str) -> bytes:
+    """The bytes of a checkpoint; `version` is that of the package."""
+    metadata = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "ptncn_version": version, "body": text}
+    data = to_bytes(dict(tensors), {**metadata, "sha256": BLANK})
+    place = _checksum_place(data[8 : 8 + _header_size(data)], BLANK) + 8
+    return data[:place] + hashlib.sha256(data).hexdigest().encode() + data[place + len(BLANK) :]
+
+
+def read(path: Path) -> tuple[str, dict[str, Tensor]]:
+    """The text and the tensors of a file, once all of it is known to be what was written."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such checkpoint")
+    try:
+        with path.open("rb") as file:
+            return decode(file, path.stat().st_size)
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}") from error.__cause__
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def decode(file: BinaryIO, size: int) -> tuple[str, dict[str, Tensor]]:
+    """The text and the tensors of what `encode` made, `size` bytes long."""
+    try:
+        return _decode(file, size)
+    except CheckpointError:
+        raise
+    except UNREADABLE as error:
+        raise CheckpointError(f"not a checkpoint, or cut short: {error}") from error
+
+
+def _decode(file: BinaryIO, size: int) -> tuple[str, dict[str, Tensor]]:
+    start = file.read(8)
+    length = _header_size(start)
+    if len(start) < 8 or length > min(size - 8, MOST_HEADER_BYTES):
+        raise CheckpointError("not a checkpoint, or cut short")
+    header = file.read(length)
+    metadata = _metadata(header)
+    data = start + header + file.read()
+    tensors = tensors_from(data)
+    digest = _digest_of_version_1 if metadata["format_version"] == "1" else _digest_of_file
+    if digest(data, header, metadata, tensors) != metadata["sha256"]:
+        raise CheckpointError("the content does not match its checksum: the file was altered")
+    return metadata["body"], tensors
+
+
+def _metadata(header: bytes) -> dict[str, str]:
+    """What the header says beside its tensors, if this version can read the file."""
+    tree = json.loads(header, object_pairs_hook=_without_duplicates)
+    metadata = tree.get("__metadata__") if isinstance(tree, dict) else None
+    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+        raise CheckpointError("a safetensors file, but not a ptncn checkpoint")
+    version, writer = metadata.get("format_version"), metadata.get("ptncn_version")
+    if version not in ("1", str(FORMAT_VERSION)):
+        raise CheckpointError(
+            f"checkpoint format {version}; this version reads formats 1 to {FORMAT_VERSION} "
+            f"(the file was written by ptncn {writer})"
+        )
+    if set(metadata) != KEYS or not all(isinstance(value, str) for value in metadata.values()):
+        raise CheckpointError(f"expected the metadata {', '.join(sorted(KEYS))}, got {', '.join(sorted(metadata))}")
+    if version == "1" and writer != "0.1.0":
+        raise CheckpointError(f"checkpoint format 1 was written by ptncn 0.1.0 only; this file says {writer}")
+    return metadata
+
+
+def _header_size(data: bytes) -> int:
+    return int.from_bytes(data[:8], "little")
+
+
+def _checksum_place(header: bytes, digest: str) -> int:
+    key = b'"sha256":"'
+    if header.count(key + digest.encode()) != 1:
+        raise CheckpointError("the checksum was not found where it is written")
+    return header.index(key + digest.encode()) + len(key)
+
+
+def _digest_of_file(data: bytes, header: bytes, metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
+    written = metadata["sha256"]
+    if len(written) != len(BLANK):
+        raise CheckpointError(f"expected a checksum of {len(BLANK)} digits, got {len(written)}")
+    place = _checksum_place(header, written) + 8
+    view = memoryview(data)
+    digest = hashlib.sha256(view[:place])
+    digest.update(BLANK.encode())
+    digest.update(view[place + len(BLANK) :])
+    return digest.hexdigest()
+
+
+def _digest_of_version_1(data: bytes, header: bytes, metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256(metadata["body"].encode())
+    for key in sorted(tensors):
+        tensor = tensors[key].contiguous()
+        digest.update(f"{key}{tensor.dtype}{tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    tree = dict(pairs)
+    if len(tree) != len(pairs):
+        raise CheckpointError("a name occurs twice in the header")
+    return tree
