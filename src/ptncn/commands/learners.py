@@ -24,7 +24,7 @@ def learners(
         }
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    table = Table("name", "what it is", "learns", "state grows as", box=None)
+    table = Table("name", "what it is", "learns", "state grows as", box=None, pad_edge=False)
     for name, entry in entries.items():
         table.add_row(name, entry.about, entry.learns, entry.memory)
     console = Console()

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from ptncn.distributions import DISTRIBUTIONS
 from ptncn.learner import State, Step, check_batch_size, check_mask, check_observation
-from ptncn.learners.cells import Hidden, make_cell, make_readout
+from ptncn.learners.cells import Cell, Hidden, make_cell, make_readout
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
@@ -43,7 +43,7 @@ class RecurrentState(State):
 
 
 class RecurrentLearner(nn.Module):
-    """Base of BPTT, TBPTT, SAB, RTRL, UORO and KF-RTRL.
+    """Base of all learners with a recurrent cell and a linear readout.
 
     A subclass names its `rule`, so that its kind is `<cell>-<rule>`, and says in `step` how it learns.
     Options of its own go before `**common`, and into `options()`.
@@ -89,9 +89,8 @@ class RecurrentLearner(nn.Module):
         self.input_size, self.hidden_size, self.clip = input_size, hidden_size, clip
         self.output = DISTRIBUTIONS.find(output)
         self.generator = torch.Generator().manual_seed(seed)
-        kwargs: dict[str, Any] = {"dtype": DTYPES[dtype]}
-        self.cell = make_cell(cell, input_size, hidden_size, self.generator, depth=depth, gate_bias=gate_bias, **kwargs)
-        self.readout = make_readout(self.readout_size(), input_size, self.generator, **kwargs)
+        self.cell = self.build_cell(cell, depth=depth, gate_bias=gate_bias, dtype=DTYPES[dtype])
+        self.readout = make_readout(self.readout_size(), input_size, self.generator, dtype=DTYPES[dtype])
         self.build()
         self.optimizer = OPTIMIZERS[optimizer](self.parameters(), lr=lr)
         self._options = {
@@ -106,6 +105,11 @@ class RecurrentLearner(nn.Module):
             "gate_bias": gate_bias,
             "dtype": dtype,
         }
+
+    def build_cell(self, name: str, *, depth: int, gate_bias: float | None, dtype: torch.dtype) -> Cell:
+        """The cell, drawn from `self.generator`; a learner with a cell of its own makes it here."""
+        sizes = (self.input_size, self.hidden_size)
+        return make_cell(name, *sizes, self.generator, depth=depth, gate_bias=gate_bias, dtype=dtype)
 
     def readout_size(self) -> int:
         """Width of what the readout sees."""

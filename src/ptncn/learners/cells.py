@@ -83,12 +83,20 @@ class GRU(Cell, nn.GRU):
 
 
 class RNN(Cell, nn.RNN):
-    """`torch.nn.RNN`, one layer: Elman's network with tanh."""
+    """`torch.nn.RNN`, one layer: Elman's network with tanh, and with a leak where `leak_rate` is below 1::
+
+    h' = (1 − leak_rate) h + leak_rate tanh(W [x, h, 1])
+    """
+
+    leak_rate: float = 1.0
 
     def forward(self, x: Tensor, hidden: Hidden) -> Hidden:  # type: ignore[override]  # one step
-        return (torch.rnn_tanh_cell(x, hidden[0], *self._weights()),)
+        new = torch.rnn_tanh_cell(x, hidden[0], *self._weights())
+        return (new if self.leak_rate == 1 else torch.lerp(hidden[0], new, self.leak_rate),)
 
     def unroll(self, xs: Tensor, hidden: Hidden) -> tuple[Tensor, Hidden]:
+        if self.leak_rate != 1:
+            return Cell.unroll(self, xs, hidden)
         visible, h = nn.RNN.forward(self, xs, hidden[0][None])
         return visible, (h[0],)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from ptncn.learners.registry import LEARNERS, Dashes, Entry, Options, Style
 
 BLUE, VERMILLION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 ORANGE, SKY, GREY = "#e69f00", "#56b4e9", "#57606a"
+BROWN, INDIGO = "#8c510a", "#332288"
 COLOURS = {"lstm": VERMILLION, "gru": GREEN, "rnn": PURPLE, "rhn": SKY}
 """The colour says which cell it is, the dashes how it learns."""
 
@@ -21,6 +22,8 @@ UNROLLED: Options = {**RECURRENT, "lr": 1e-2}
 NOISY: Options = {**RECURRENT, "lr": 3e-4}
 """UORO and KF-RTRL: a gradient full of noise wants smaller steps."""
 
+ADAM: Options = {"optimizer": "adam", "lr": 2e-3, "clip": 1.0}
+"""Linear recurrent units: with one layer of 500 units on 0.6 million characters Adam at 0.002 was a sound start."""
 ONLINE: Options = {**UNROLLED, "lr": 4e-3}
 """Videos one at a time. Best on validation after 200 videos of MNIST with 200 units, of 3e-5 to 1e-3 for the P-TNCN
 (by SE) and of 3e-4 to 4e-3, the largest that was tried, for the LSTM. The others were not searched."""
@@ -33,6 +36,18 @@ def search_gradient(trial: Any) -> dict[str, Any]:
         "lr": trial.suggest_float("lr", 1e-5, 1e-1, log=True),
         "clip": trial.suggest_float("clip", 0.1, 100.0, log=True),
     }
+
+
+def search_eligibility(trial: Any) -> dict[str, Any]:
+    return {**search_gradient(trial), "feedback": trial.suggest_categorical("feedback", ["symmetric", "random"])}
+
+
+def search_leak(trial: Any) -> dict[str, Any]:
+    return {**search_eligibility(trial), "leak_rate": trial.suggest_float("leak_rate", 0.05, 1.0, log=True)}
+
+
+def search_lru(trial: Any) -> dict[str, Any]:
+    return {**search_gradient(trial), "layers": trial.suggest_categorical("layers", [1, 2])}
 
 
 def first_steps(usual: Options, name: str = "lr") -> list[dict[str, Any]]:
@@ -116,6 +131,9 @@ class Rule:
     """None: by the cell."""
     tuned_like: str | None = None
     """The rule whose tuned values serve."""
+    search: Callable[[Any], dict[str, Any]] = search_gradient
+    label: str | None = None
+    """None: its name in capitals."""
 
 
 def _every_step(options: Options, online_lr: float) -> dict[str, Options]:
@@ -164,6 +182,47 @@ RULES = {
         defaults=_every_step(NOISY, 1e-4),
         size_class="rank_one",
     ),
+    "immediate": Rule(
+        "ptncn.learners.immediate:Immediate",
+        "the immediate derivative alone",
+        "online",
+        "B·(n + H)",
+        (0, (1, 2)),
+        defaults=_every_step(RECURRENT, 3e-4),
+    ),
+    "snap1": Rule(
+        "ptncn.learners.snap1:SnAp1",
+        "RTRL within each unit",
+        "online",
+        "B·P",
+        (0, (8, 2)),
+        defaults=_every_step(RECURRENT, 3e-4),
+        size_class="rank_one",
+        label="SnAp-1",
+    ),
+    "e-prop": Rule(
+        "ptncn.learners.eprop:EProp",
+        "eligibility traces",
+        "online",
+        "B·P",
+        (0, (6, 2, 1, 2)),
+        cells=("lstm", "gru", "rhn"),
+        defaults=_every_step(RECURRENT, 3e-4),
+        size_class="rank_one",
+        search=search_eligibility,
+        label="e-prop",
+    ),
+    "rflo": Rule(
+        "ptncn.learners.rflo:RFLO",
+        "random-feedback local online",
+        "online",
+        "B·P",
+        (0, (6, 2, 1, 2)),
+        cells=("rnn",),
+        defaults=_every_step(RECURRENT, 3e-4),
+        size_class="rank_one",
+        search=search_leak,
+    ),
 }
 
 
@@ -182,12 +241,29 @@ def _with_cell(cell: str, name: str, rule: Rule) -> Entry:
         rule.memory,
         {"cell": cell},
         defaults=rule.defaults or _unrolled_defaults(cell),
-        search=search_gradient,
+        search=rule.search,
         first_points=first_steps,
         size_class=rule.size_class or ("plain" if cell == "rnn" else "gated"),
-        label=f"{cell.upper()} ({name.upper()})",
+        label=f"{cell.upper()} ({rule.label or name.upper()})",
         style=Style(COLOURS[cell], rule.dashes),
         tuned_like=f"{cell}-{rule.tuned_like}" if rule.tuned_like else None,
+    )
+
+
+def _diagonal(cell: str, about: str, options: Options, colour: str, search: Callable[[Any], dict[str, Any]]) -> Entry:
+    """A cell whose recurrence is diagonal, so that exact RTRL has one trace a weight."""
+    return Entry(
+        f"ptncn.learners.{'lru_rtrl' if cell == 'lru' else cell}:{cell.upper()}RTRL",
+        about,
+        "online",
+        "B·H·n",
+        {"cell": cell},
+        defaults={"video": options, "text": options, "other": options, "online": {**options, "lr": 3e-4}},
+        search=search,
+        first_points=first_steps,
+        size_class="gated",
+        label=f"{'eLSTM' if cell == 'elstm' else 'LRU'} (RTRL)",
+        style=Style(colour, ":"),
     )
 
 
@@ -230,6 +306,8 @@ LEARNERS.add("ptncn", _ptncn())
 for _name, _rule in RULES.items():
     for _cell in _rule.cells:
         LEARNERS.add(f"{_cell}-{_name}", _with_cell(_cell, _name, _rule))
+LEARNERS.add("elstm-rtrl", _diagonal("elstm", "element-wise LSTM, exact RTRL", RECURRENT, BROWN, search_gradient))
+LEARNERS.add("lru-rtrl", _diagonal("lru", "linear recurrent units, exact traces", ADAM, INDIGO, search_lru))
 LEARNERS.add("esn-ridge", _echo("ridge", "ridge regression", "-", ridge=True, defaults=LEAST_SQUARES))
 LEARNERS.add("esn-rls", _echo("rls", "RLS", "--", ridge=True, defaults=LEAST_SQUARES))
 LEARNERS.add("esn-sgd", _echo("sgd", "gradient descent", ":", ridge=False, defaults={}))

@@ -1,10 +1,10 @@
-"""What RTRL, UORO and KF-RTRL share: they carry the influence of the weights on the state forward in time.
+"""What RTRL and its approximations share: they carry the influence of the weights on the state forward in time.
 
 The loss of a step depends on the recurrent weights θ through the state s_{t−1} alone, so its gradient is
 
     dL_t/dθ = ∂L_t/∂h_{t−1} · ds_{t−1}/dθ,      ds_t/dθ = ∂s_t/∂s_{t−1} · ds_{t−1}/dθ + ∂s_t/∂θ
 
-and is known as soon as x_t is. The learners differ in how they keep ds/dθ: all of it, or an unbiased estimate.
+and is known as soon as x_t is. The learners differ in how they keep ds/dθ: all of it, an unbiased estimate, or a part.
 """
 
 from __future__ import annotations
@@ -38,16 +38,21 @@ class ForwardMode(RecurrentLearner):
         if learn and out.scored.any():
             gradient = self._gradient(out, state)
             for name, parameter in self.named_parameters():
-                parameter.grad = gradient[name].clone()  # the two biases of a gate share theirs
+                if parameter.requires_grad:
+                    parameter.grad = gradient[name].clone()  # the two biases of a gate share theirs
             self.apply_gradient()
         if learn or self.carries(state):
-            hidden, linear = linearise(self.cell, x, state.hidden)
-            self.carry(linear, state, mask)
+            self.observe(x, state, mask)
         else:
-            hidden = self.cell(x, state.hidden)
-        state.hidden = keep_masked(mask, hidden, state.hidden)
+            state.hidden = keep_masked(mask, self.cell(x, state.hidden), state.hidden)
         state.advance(mask)
         return out
+
+    def observe(self, x: Tensor, state: Any, mask: Tensor | None) -> None:
+        """Take the state and the influence that it carries through one observation."""
+        hidden, linear = linearise(self.cell, x, state.hidden)
+        self.carry(linear, state, mask)
+        state.hidden = keep_masked(mask, hidden, state.hidden)
 
     @torch.no_grad()
     def gradient(self, x: Tensor, state: Any, mask: Tensor | None = None) -> dict[str, Tensor]:
@@ -72,10 +77,18 @@ class ForwardMode(RecurrentLearner):
         error = torch.where(out.scored[:, None], out.errors[0], 0.0) / state.batch_size  # (B, n)
         gradient = {"readout.weight": error.T @ state.hidden[0], "readout.bias": error.sum(0)}
         if self.carries(state):
-            of_groups = self.contract(error @ self.readout.weight, state)
-            return gradient | {f"cell.{name}": g for name, g in unpack(self.cell, of_groups).items()}
-        zeros = {f"cell.{name}": torch.zeros_like(weight) for name, weight in self.cell.named_parameters()}
-        return gradient | zeros
+            of_cell = self.recurrent_gradient(self.feedback(error), state)
+        else:
+            of_cell = {name: torch.zeros_like(weight) for name, weight in self.cell.named_parameters()}
+        return gradient | {f"cell.{name}": g for name, g in of_cell.items()}
+
+    def feedback(self, error: Tensor) -> Tensor:
+        """(B, H) how the loss answers to the visible state, from the error (B, n) of the prediction."""
+        return error @ self.readout.weight
+
+    def recurrent_gradient(self, adjoint: Tensor, state: Any) -> dict[str, Tensor]:
+        """The gradient by the names of the cell's parameters; adjoint (B, H) is that of the visible state."""
+        return unpack(self.cell, self.contract(adjoint, state))
 
     def signs(self, *shape: int) -> Tensor:
         """Independent random signs from the learner's own generator."""

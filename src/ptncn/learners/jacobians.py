@@ -56,6 +56,16 @@ def unpack(cell: Cell, gradients: Sequence[Tensor]) -> dict[str, Tensor]:
     }
 
 
+def layout(cell: Cell) -> tuple[list[Tensor], list[tuple[slice, int]]]:
+    """What does not change from step to step: the recurrent weights of each micro-step, (G', H, H), and for each
+    group of weights its gates and its micro-step."""
+    if isinstance(cell, RHN):
+        weights = [cell.get_parameter(f"weight_hh_l{k}") for k in range(cell.depth)]
+        return [_recurrent(weight) for weight in weights], [(slice(0, 2), k) for k in range(cell.depth)]
+    gates = [slice(0, 2), slice(2, 3), slice(3, 4)] if isinstance(cell, GRU) else [slice(0, 4)]
+    return [_recurrent(cell.weight_hh_l0)], [(each, 0) for each in gates]
+
+
 def _with_one(*parts: Tensor) -> Tensor:
     """(B, m) the parts side by side, and a 1."""
     return pad(torch.cat(parts, dim=1), (0, 1), value=1.0)
@@ -80,8 +90,9 @@ def _rnn(cell: RNN, x: Tensor, hidden: Hidden) -> tuple[Hidden, Linearisation]:
     (h,) = hidden
     a = _from_x(cell, x) + _from_h(cell, h)  # (B, H)
     new = torch.tanh(a)  # (B, H)
-    slopes = (1 - new.square())[:, None, None]  # (B, 1, 1, H)
-    micro = MicroStep(slopes, torch.zeros_like(slopes), _recurrent(cell.weight_hh_l0))
+    slopes = (cell.leak_rate * (1 - new.square()))[:, None, None]  # (B, 1, 1, H)
+    micro = MicroStep(slopes, torch.full_like(slopes, 1 - cell.leak_rate), _recurrent(cell.weight_hh_l0))
+    new = new if cell.leak_rate == 1 else torch.lerp(h, new, cell.leak_rate)
     return (new,), Linearisation((micro,), (Group(_with_one(x, h), slice(0, 1)),))
 
 
