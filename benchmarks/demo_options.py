@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from ptncn.commands.demo import FULL
+from ptncn.cli.demo import FULL
 from ptncn.demo.learners import LSTM, LSTM_OPTIONS, PIXELS, PTNCN, PTNCN_OPTIONS, make_learners
 from ptncn.demo.simulate import Size, predictable, simulate
 from ptncn.files import write_atomically

@@ -10,13 +10,22 @@ through entry points, which are read when a registry is first looked at::
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from ptncn.messages import unknown
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Lazy:
+    """An entry that is imported when it is first used."""
+
+    where: str
+    """"module:attribute"."""
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -34,9 +43,9 @@ class Registry(Mapping[str, T], Generic[T]):
     ValueError: unknown colour 'bleu'; did you mean 'blue'? Choose one of: blue
     """
 
-    def __init__(self, kind: str, group: str | None = None, entries: Mapping[str, T] | None = None) -> None:
+    def __init__(self, kind: str, group: str | None = None, entries: Mapping[str, T | Lazy] | None = None) -> None:
         self.kind, self.group = kind, group
-        self._entries: dict[str, T] = dict(entries or {})
+        self._entries: dict[str, T | Lazy] = dict(entries or {})
         self._complete = group is None
 
     def add(self, name: str, entry: T, *, replace: bool = False) -> T:
@@ -51,19 +60,26 @@ class Registry(Mapping[str, T], Generic[T]):
         self.find(name)
         del self._entries[name]
 
+    def __contains__(self, name: object) -> bool:
+        self._load_entry_points()
+        return name in self._entries
+
     def find(self, name: str) -> T:
         """The entry of that name; a ValueError that lists the known names where there is none."""
         self._load_entry_points()
         if name not in self._entries:
             raise ValueError(unknown(self.kind, name, self._entries))
-        return self._entries[name]
+        return self[name]
 
     def names(self) -> list[str]:
         return list(self)
 
     def __getitem__(self, name: str) -> T:
         self._load_entry_points()
-        return self._entries[name]
+        entry = self._entries[name]
+        if isinstance(entry, Lazy):
+            entry = self._entries[name] = cast(T, load_object(entry.where))
+        return entry
 
     def __iter__(self) -> Iterator[str]:
         self._load_entry_points()

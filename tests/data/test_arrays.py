@@ -134,7 +134,7 @@ class TestPictures:
             load_sequences(tmp_path)
         (tmp_path / "sub").mkdir()
         Image.new("L", (4, 4)).save(tmp_path / "1.png")
-        with pytest.raises(DataError, match="both images and folders"):
+        with pytest.raises(DataError, match="expected images or folders, got both"):
             load_sequences(tmp_path)
 
 

@@ -175,7 +175,7 @@ class TestBadInput:
     @pytest.mark.parametrize("argument", ["size", "objects", "canvas", "length"])
     @pytest.mark.parametrize("value", [0, -1, 1.5, True])
     def test_counts_must_be_whole_numbers_of_at_least_1(self, images, argument, value):
-        with pytest.raises(ValueError, match=f"{argument} must be a whole number"):
+        with pytest.raises(ValueError, match=f"{argument}: expected an integer"):
             BouncingVideo(images, **{argument: value})
 
     @pytest.mark.parametrize("speed", [-0.1, float("nan"), float("inf")])

@@ -63,5 +63,5 @@ def test_arguments_are_checked():
     with pytest.raises(ValueError, match="seed"):
         NoisyCosine(-1)
     for options in ({"chunk": 0}, {"start": -1}):
-        with pytest.raises(ValueError, match="whole number"):
+        with pytest.raises(ValueError, match="expected an integer"):
             NoisyCosine().stream(**options)

@@ -9,10 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from fake_data import fake_mnist, store
 
-from ptncn.data import DataError
-from ptncn.data.catalog import DATASETS
-from ptncn.data.fetch import fetch
-from ptncn.data.status import look_up
+from ptncn.data import DATASETS, DataError
+from ptncn.data.download import fetch, look_up
 
 
 class Server:
@@ -90,30 +88,30 @@ BAD = {
 class TestMirrors:
     def test_a_mirror_without_the_file_gives_way_to_the_next(self, dataset, cache):
         lines = []
-        fetch(dataset, progress=True, tell=lines.append)
+        fetch(dataset.files, progress=True, report=lines.append)
         assert everything(cache) == FOUR
-        assert look_up(dataset).right
+        assert look_up(dataset.files).correct
         assert sum("404" in line for line in lines) == 4
 
     @pytest.mark.parametrize("answer", BAD.values(), ids=BAD)
     def test_so_does_one_that_gives(self, server, dataset, cache, answer):
         for name in FOUR:
             server.answers[name.replace("mnist", "/first")] = answer
-        fetch(dataset)
+        fetch(dataset.files)
         assert everything(cache) == FOUR
-        assert str(look_up(dataset)) == "verified (SHA-256)"
+        assert str(look_up(dataset.files)) == "verified (SHA-256)"
 
     def test_a_mirror_that_does_not_exist_gives_way_too(self, dataset, cache):
         files = [replace(file, urls=("http://127.0.0.1:9/x", file.urls[1])) for file in dataset.files]
-        fetch(replace(dataset, files=tuple(files)))
-        assert look_up(dataset).right
+        fetch(files)
+        assert look_up(dataset.files).correct
 
     def test_unpacked_content_is_packed_as_the_cache_has_it(self, server, dataset, cache):
         for name in FOUR:
             url = name.replace("mnist", "/second")
             server.answers[url] = 200, gzip.decompress(server.answers[url][1])
-        fetch(dataset)
-        assert look_up(dataset).right
+        fetch(dataset.files)
+        assert look_up(dataset.files).correct
         assert all((cache / name).read_bytes()[:2] == b"\x1f\x8b" for name in FOUR)
 
 
@@ -121,7 +119,7 @@ class TestNothingHalfWritten:
     def test_when_no_mirror_is_right_the_error_names_file_and_mirrors(self, server, dataset, cache):
         server.answers.clear()
         with pytest.raises(DataError, match=r"train-images-idx3-ubyte\.gz: no mirror") as caught:
-            fetch(dataset)
+            fetch(dataset.files)
         assert "/first/" in str(caught.value)
         assert "/second/" in str(caught.value)
         assert not (cache / "mnist").exists()
@@ -129,27 +127,27 @@ class TestNothingHalfWritten:
     def test_what_was_fetched_before_an_error_stays_and_is_not_fetched_again(self, server, dataset, cache):
         lost = server.answers.pop("/second/t10k-images-idx3-ubyte.gz")
         with pytest.raises(DataError, match="t10k-images"):
-            fetch(dataset)
+            fetch(dataset.files)
         assert everything(cache) == [FOUR[i] for i in (2, 3)]
         server.answers["/second/t10k-images-idx3-ubyte.gz"] = lost
         server.requests.clear()
-        fetch(dataset)
+        fetch(dataset.files)
         assert everything(cache) == FOUR
         assert {request.split("/")[2][:4] for request in server.requests} == {"t10k"}
 
     def test_a_cache_that_cannot_be_written(self, dataset, cache):
         cache.write_text("a file where the folder should be")
         with pytest.raises(DataError, match=r"cache.*cannot be written.*PTNCN_DATA"):
-            fetch(dataset)
+            fetch(dataset.files)
         assert cache.read_text() == "a file where the folder should be"
 
     def test_an_interruption_leaves_nothing(self, dataset, cache, monkeypatch):
         def interrupt(*args):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("ptncn.data.fetch.check_file", interrupt)
+        monkeypatch.setattr("ptncn.data.download.check_file", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            fetch(dataset)
+            fetch(dataset.files)
         assert not (cache / "mnist").exists()
 
 
@@ -159,7 +157,7 @@ class TestWhatIsThere:
         mine.parent.mkdir(parents=True)
         mine.write_bytes(b"mine")
         with pytest.raises(DataError, match=r"train-images.*--replace"):
-            fetch(dataset)
+            fetch(dataset.files)
         assert mine.read_bytes() == b"mine"
         assert everything(cache) == [FOUR[2]]
 
@@ -167,8 +165,8 @@ class TestWhatIsThere:
         mine = cache / FOUR[2]
         mine.parent.mkdir(parents=True)
         mine.write_bytes(b"mine")
-        fetch(dataset, replace=True)
-        assert look_up(dataset).right
+        fetch(dataset.files, replace=True)
+        assert look_up(dataset.files).correct
 
     def test_replace_keeps_the_old_file_when_no_mirror_is_right(self, server, dataset, cache):
         server.answers.clear()
@@ -176,25 +174,26 @@ class TestWhatIsThere:
         mine.parent.mkdir(parents=True)
         mine.write_bytes(b"mine")
         with pytest.raises(DataError, match="no mirror"):
-            fetch(dataset, replace=True)
+            fetch(dataset.files, replace=True)
         assert mine.read_bytes() == b"mine"
         assert everything(cache) == [FOUR[2]]
 
     def test_the_status_tells_missing_incomplete_wrong_and_right_apart(self, cache):
         dataset, contents = fake_mnist()
-        assert str(look_up(dataset)) == "not there"
+        assert str(look_up(dataset.files)) == "not there"
         store(cache, dataset, contents)
-        assert str(look_up(dataset)) == "verified (SHA-256)"
+        assert str(look_up(dataset.files)) == "verified (SHA-256)"
         (cache / FOUR[0]).unlink()
-        assert str(look_up(dataset)) == "incomplete: 3 of 4 files"
+        assert str(look_up(dataset.files)) == "incomplete: 3 of 4 files"
         (cache / FOUR[1]).write_bytes(b"x")
-        assert str(look_up(dataset)) == "wrong: t10k-labels-idx1-ubyte.gz"
+        assert str(look_up(dataset.files)) == "wrong: t10k-labels-idx1-ubyte.gz"
 
 
 def test_every_dataset_of_the_paper_has_a_mirror_and_a_checksum():
-    assert set(DATASETS) == {"mnist", "notmnist", "fashion-mnist", "ptb", "bouncing-mnist"}
-    for dataset in DATASETS.values():
-        assert len(dataset.files) == {"ptb": 3, "bouncing-mnist": 1}.get(dataset.name, 4)
+    downloaded = {name: dataset for name, dataset in DATASETS.items() if dataset.files}
+    assert set(downloaded) == {"mnist", "notmnist", "fashion-mnist", "ptb", "ptb-stream", "bouncing-mnist"}
+    for dataset in downloaded.values():
+        assert len(dataset.files) == {"ptb": 3, "ptb-stream": 3, "bouncing-mnist": 1}.get(dataset.name, 4)
         for file in dataset.files:
             assert file.sha256 or file.md5
             assert len(file.urls) > 1 or dataset.name == "bouncing-mnist"

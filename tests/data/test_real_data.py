@@ -5,9 +5,8 @@ import hashlib
 import numpy as np
 import pytest
 
-from ptncn.data import bouncing, cache_folder, load_images, penn_treebank
-from ptncn.data.catalog import DATASETS
-from ptncn.data.status import look_up
+from ptncn.data import DATASETS, bouncing, cache_folder, load_images, penn_treebank
+from ptncn.data.download import look_up
 
 MNIST_LABELS = {
     "train+valid": [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949],
@@ -24,8 +23,8 @@ def need(name):
 @pytest.mark.parametrize("name", DATASETS)
 def test_files_are_right(name):
     need(name)
-    status = look_up(DATASETS[name])
-    assert status.right, str(status)
+    status = look_up(DATASETS[name].files)
+    assert status.correct, str(status)
 
 
 class TestImages:

@@ -47,7 +47,7 @@ def test_the_table_is_that_of_the_record():
 
 
 def test_the_record_is_of_the_whole_demo():
-    from ptncn.commands.demo import FULL
+    from ptncn.cli.demo import FULL
 
     record = recorded()
     assert record["command"] == "ptncn demo --seed 0"

@@ -1,5 +1,6 @@
-"""The experiments themselves: their settings, rosters, options and cells."""
+"""The experiments themselves: their sizes, rows, options and cells."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -7,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from ptncn.experiments import NAMES, find_experiment
-from ptncn.experiments.base import Job
+from ptncn.data import DATASETS, open_splits
+from ptncn.experiments import EXPERIMENTS, find_experiment
 from ptncn.experiments.complexity import exponent
-from ptncn.experiments.continual import plan as continual_plan
-from ptncn.experiments.models import default_options, options_for
+from ptncn.experiments.config import SCALES, VIDEO
+from ptncn.experiments.continual import phased_run
 from ptncn.experiments.one_shot import with_sgd
-from ptncn.experiments.reproduce import choose_jobs, make_table
-from ptncn.experiments.setting import LAPTOP_VIDEO, PAPER_VIDEO, SCALES, VIDEO
-from ptncn.experiments.tasks import STAND_INS, find_source, open_task
+from ptncn.experiments.options import TUNED, options_for
+from ptncn.experiments.spec import RunSpec
+from ptncn.experiments.summary import mean_cells
 from ptncn.learners import make
-from ptncn.learners.registry import names
+from ptncn.learners.registry import describe, names
 from ptncn.records import Record
 
 
@@ -26,13 +27,14 @@ def no_data(tmp_path, monkeypatch):
     monkeypatch.setenv("PTNCN_DATA", str(tmp_path / "empty"))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_experiment_has_all_scales_and_numbers_of_the_paper_for_models_it_runs(name):
+@pytest.mark.parametrize("name", EXPERIMENTS.names())
+def test_every_experiment_has_all_scales_and_numbers_of_the_paper_for_rows_it_runs(name):
     experiment = find_experiment(name)
     assert set(experiment.seeds) == set(SCALES)
-    rosters = {model for roster in experiment.models.values() for model in roster}
     for rows in experiment.paper.values():
-        assert set(rows) <= rosters
+        assert set(rows) <= set(experiment.all_rows())
+    for row in experiment.all_rows():
+        assert experiment.row(row).label
 
 
 def test_an_unknown_experiment_lists_what_there_is():
@@ -44,74 +46,125 @@ def test_an_unknown_experiment_lists_what_there_is():
     ("wrong", "complaint"),
     [
         ({"scale": "huge"}, "choose one of: smoke, laptop, paper"),
-        ({"models": ["lstm-btpp"]}, "did you mean 'lstm-bptt'"),
+        ({"rows": ["lstm-btpp"]}, "did you mean 'lstm-bptt'"),
         ({"data": ["cifar"]}, "choose one of: mnist, notmnist"),
     ],
 )
 def test_unknown_names_list_what_there_is(wrong, complaint):
     with pytest.raises(ValueError, match=complaint):
-        choose_jobs(find_experiment("prediction"), **{"scale": "smoke", **wrong})
+        find_experiment("prediction").specs(**{"scale": "smoke", **wrong})
 
 
-def test_discrete_has_models_of_its_own():
+def test_discrete_has_rows_of_its_own():
     with pytest.raises(ValueError, match=r"did you mean 'sign'.*sign, tanh, cosine, untrained"):
-        choose_jobs(find_experiment("discrete"), "smoke", models=["signs"])
+        find_experiment("discrete").specs("smoke", rows=["signs"])
 
 
 def test_any_learner_of_the_registry_may_take_part():
-    jobs = choose_jobs(find_experiment("zero-shot"), "smoke", models=["rhn-kf-rtrl"], seeds=2)
-    assert [(job.model, job.seed) for job in jobs[:2]] == [("rhn-kf-rtrl", 0), ("rhn-kf-rtrl", 1)]
+    specs = find_experiment("zero-shot").specs("smoke", rows=["rhn-kf-rtrl"], seeds=range(2))
+    assert [(spec.row, spec.seed) for spec in specs[:2]] == [("rhn-kf-rtrl", 0), ("rhn-kf-rtrl", 1)]
 
 
 @pytest.mark.parametrize("kind", ["video", "text", "other"])
 @pytest.mark.parametrize("model", names())
 def test_every_learner_has_options_that_it_takes(model, kind):
     hidden = [3] if model == "ptncn" else 3
-    make(model, input_size=4, hidden_size=hidden, **default_options(model, kind))
+    make(model, input_size=4, hidden_size=hidden, **describe(model).default_options(kind))
 
 
-def test_tuned_values_go_before_defaults_and_serve_data_of_the_same_kind(tmp_path):
+def spec(learner, data, config=VIDEO["smoke"], **others):
+    given = {"experiment": "prediction", "scale": "smoke", "row": learner, "seed": 0, **others}
+    return RunSpec(learner=learner, data=data, config=config, **given)
+
+
+def test_tuned_values_override_defaults_and_serve_data_of_the_same_kind(tmp_path):
     (tmp_path / "gru-bptt-mnist.json").write_text('{"options": {"lr": 0.005}}')
-    options, tuned = options_for("gru-bptt", "video", "notmnist", VIDEO["smoke"], 0, tmp_path)
+    options, tuned = options_for(spec("gru-bptt", "notmnist", tuned=tmp_path))
     assert options["lr"] == 0.005
     assert options["clip"] == 1.0
     assert tuned.endswith("gru-bptt-mnist.json")
-    assert options_for("gru-bptt", "text", "ptb", VIDEO["smoke"], 0, tmp_path)[1] is None
+    assert options_for(spec("gru-bptt", "ptb", tuned=tmp_path))[1] is None
     one_at_a_time = replace(VIDEO["smoke"], batch_size=1)
-    assert options_for("gru-bptt", "video", "mnist", one_at_a_time, 0, tmp_path)[1] is None
+    assert options_for(spec("gru-bptt", "mnist", one_at_a_time, tuned=tmp_path))[1] is None
     (tmp_path / "gru-bptt-continual.json").write_text('{"options": {"lr": 0.002}}')
-    assert options_for("gru-bptt", "video", "mnist", one_at_a_time, 0, tmp_path)[0]["lr"] == 0.002
+    assert options_for(spec("gru-bptt", "mnist", one_at_a_time, tuned=tmp_path))[0]["lr"] == 0.002
 
 
-@pytest.mark.parametrize("name", STAND_INS)
-def test_embedded_data_stands_in_for_what_is_not_there_and_says_so(name):
-    assert find_source(name) == STAND_INS[name]
-    task = open_task(name, sequences=10, valid=10, test=10)
-    assert STAND_INS[name] in task.notes[0]
+def test_the_tuned_values_of_the_package_do_not_depend_on_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert options_for(spec("ptncn", "mnist"))[1] == "tuned/ptncn-mnist.json"
+    for file in TUNED.glob("*.json"):
+        assert json.loads(file.read_text())["options"]
+
+
+def test_a_variant_of_its_own_leaves_the_learners_defaults_aside():
+    (best,) = find_experiment("prediction").specs("laptop", rows=["ptncn-best"], data=["mnist"])
+    assert set(best.learner_options) == {"preset", "hidden_size", "seed", "output"}
+
+
+def test_options_and_sizes_of_the_command_override_all_others_and_are_in_the_record():
+    (changed,) = find_experiment("prediction").specs(
+        "paper",
+        rows=["ptncn"],
+        data=["mnist"],
+        config={"epochs": 3},
+        options={"hidden_sizes": [7], "lr": 0.5},
+        arguments=("--epochs", "3", "--option", "hidden_sizes=[7]", "--option", "lr=0.5"),
+    )
+    assert changed.values()["setting"]["epochs"] == 3
+    assert changed.learner_options["hidden_sizes"] == [7]
+    assert changed.learner_options["lr"] == 0.5
+    assert "hidden_size" not in changed.learner_options
+    assert changed.command().endswith("--epochs 3 --option 'hidden_sizes=[7]' --option lr=0.5")
+
+
+def test_sizes_that_an_experiment_does_not_have_are_refused():
+    with pytest.raises(ValueError, match="--epochs does not apply to discrete"):
+        find_experiment("discrete").specs("smoke", config={"epochs": 3})
+
+
+@pytest.mark.parametrize("name", [name for name, entry in DATASETS.items() if entry.stand_in])
+def test_embedded_data_stands_in_for_what_is_not_there(name):
+    splits = open_splits(name, sequences=10, valid=10, test=10)
+    assert splits.stand_ins == {name: DATASETS[name].stand_in}
+    assert DATASETS[name].stand_in in spec("copy", name).notes()[0]
+
+
+def test_naming_a_dataset_does_not_read_it(tmp_path, monkeypatch):
+    """Its files are there but empty: they would be an error if they were read."""
+    monkeypatch.setenv("PTNCN_DATA", str(tmp_path))
+    for file in DATASETS["mnist"].files:
+        file.place.parent.mkdir(exist_ok=True)
+        file.place.touch()
+    splits = open_splits("mnist")
+    assert (splits.source, splits.kind, splits.metrics) == ("mnist", "video", ("ce", "se"))
+    with pytest.raises(ValueError, match="SHA-256"):
+        _ = splits.train
 
 
 def test_exact_rtrl_fits_where_the_papers_does_not():
     with pytest.raises(MemoryError):
         make("lstm-rtrl", input_size=4096, hidden_size=1000, memory_limit=16e9)
-    for setting in (LAPTOP_VIDEO, PAPER_VIDEO):
-        make("lstm-rtrl", input_size=4096, hidden_size=setting.exact_units, memory_limit=16e9 / setting.batch_size)
+    for config in (VIDEO["laptop"], VIDEO["paper"]):
+        make("lstm-rtrl", input_size=4096, hidden_size=config.exact_units, memory_limit=16e9 / config.batch_size)
 
 
 def test_continual_learning_is_one_pass_one_video_at_a_time_with_a_row_before_any():
-    plan = continual_plan(Job("continual", "smoke", "ptncn", "digits+letters", 0))
-    assert [each.name for each in plan.passes] == [
+    (spec,) = find_experiment("continual").specs("smoke", rows=["ptncn"], data=["digits+letters"], seeds=[0])
+    phases = phased_run(spec).phases
+    assert [each.name for each in phases] == [
         *("0/digits", "0/letters"),
         *("train/digits", "1/digits", "1/letters"),
         *("train/letters", "2/digits", "2/letters"),
     ]
-    assert all(each.learn == each.name.startswith("train") for each in plan.passes)
-    assert all(each.batch_size == 1 for each in plan.passes if each.learn)
+    assert all(each.learn == each.name.startswith("train") for each in phases)
+    assert all(each.batch_size == 1 for each in phases if each.learn)
 
 
 @pytest.mark.parametrize("model", ["ptncn", "lstm-bptt", "lstm-sab", "lstm-rtrl"])
 def test_one_shot_learning_starts_from_the_same_weights_under_plain_sgd(model):
     hidden = [5] if model == "ptncn" else 5
-    learner = make(model, input_size=6, hidden_size=hidden, **default_options(model, "video"))
+    learner = make(model, input_size=6, hidden_size=hidden, **describe(model).default_options("video"))
     fresh = with_sgd(learner)
     assert fresh.options()["optimizer"] == "sgd"
     assert fresh.options()["lr"] == 0.01
@@ -132,5 +185,5 @@ def test_a_table_holds_means_over_trials():
         Record(model="sign", seed=seed, metrics={"prequential_se": value}, **base)
         for seed, value in enumerate([1.0, 3.0])
     ]
-    assert make_table(experiment, records) == {"prequential_se": {"sign": 2.0}}
+    assert mean_cells(experiment, records) == {"prequential_se": {"sign": 2.0}}
     assert np.isclose(experiment.paper["prequential_se"]["tanh"][""], 0.0169)

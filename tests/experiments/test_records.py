@@ -31,9 +31,9 @@ def test_numbers_that_json_does_not_have_become_null(tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"seed": "one"}, "'seed' holds 'one'; int would be right"),
-        ({"schema": 0}, "a record of version 0; this program reads version 1"),
-        ({"status": "done"}, "one of running, failed, finished"),
+        ({"seed": "one"}, "'seed' holds 'one'; expected int"),
+        ({"schema": 0}, "expected a record of version 1, got version 0"),
+        ({"status": "done"}, "expected one of running, failed, finished"),
         ({"colour": 1}, "no field 'colour'"),
         ({"metrics": []}, "'metrics' holds"),
     ],
@@ -91,7 +91,7 @@ class TestComparison:
         assert not compare([1.0, 2.0], [1.0, 2.0]).beyond_chance
 
     def test_lists_of_other_lengths_cannot_be_paired(self):
-        with pytest.raises(ValueError, match="two lists of one length"):
+        with pytest.raises(ValueError, match="expected two lists of one length"):
             compare([1.0, 2.0], [1.0])
 
 

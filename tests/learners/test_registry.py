@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from ptncn.commands.learners import learners
+from ptncn.cli.learners import learners
 from ptncn.learners import LEARNERS, Entry, describe, make, names
 
 

@@ -76,7 +76,7 @@ def test_over_seeds_the_mean_and_the_deviation_are_given(tmp_path):
 
 
 def test_on_other_data_nothing_counts_as_reached(tmp_path):
-    plain(tmp_path, se=10.0, notes=[STAND_IN])
+    plain(tmp_path, se=10.0, notes=[STAND_IN], stand_ins={"mnist": "digits"})
     found = chapter(tmp_path)
     assert rows(found, "**Test SE")["**P-TNCN**"]["reached?"] == "◇ lower; other data"
     assert STAND_IN in words(section(found, "Results").parts[1])

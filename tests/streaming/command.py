@@ -2,8 +2,8 @@
 
 import typer
 
-from ptncn.commands.forecast import forecast
-from ptncn.commands.stream import stream
+from ptncn.cli.forecast import forecast
+from ptncn.cli.stream import stream
 
 app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
 app.command()(stream)

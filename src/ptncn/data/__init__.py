@@ -1,33 +1,51 @@
-"""Every sequence of the paper's experiments, the same on every machine, and an embedded dataset for each."""
+"""Every sequence of the paper's experiments, the same on every machine, and an embedded dataset for each.
+
+`DATASETS` has them all by name.
+"""
 
 from ptncn.data.arrays import ArraySequences, load_sequences
 from ptncn.data.bouncing import BouncingVideo
-from ptncn.data.cache import cache_folder
-from ptncn.data.corpora import penn_treebank, python_reference
-from ptncn.data.cosine import NoisyCosine
+from ptncn.data.cosine import CosineStream, NoisyCosine
+from ptncn.data.download import RemoteFile, cache_folder
 from ptncn.data.errors import DataError, MissingDataError
 from ptncn.data.images import Images
-from ptncn.data.load import bouncing, bouncing_test, load_images, srivastava_test
+from ptncn.data.registry import (
+    DATASETS,
+    Dataset,
+    Splits,
+    bouncing,
+    bouncing_test,
+    load_images,
+    open_splits,
+    penn_treebank,
+    python_reference,
+)
 from ptncn.data.sequences import Batch, SequenceDataset
-from ptncn.data.text import Text, load_text
+from ptncn.data.text import Text, TextStream, load_text
 
 __all__ = [
+    "DATASETS",
     "ArraySequences",
     "Batch",
     "BouncingVideo",
+    "CosineStream",
     "DataError",
+    "Dataset",
     "Images",
     "MissingDataError",
     "NoisyCosine",
+    "RemoteFile",
     "SequenceDataset",
+    "Splits",
     "Text",
+    "TextStream",
     "bouncing",
     "bouncing_test",
     "cache_folder",
     "load_images",
     "load_sequences",
     "load_text",
+    "open_splits",
     "penn_treebank",
     "python_reference",
-    "srivastava_test",
 ]

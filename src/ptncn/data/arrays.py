@@ -6,20 +6,29 @@ Bytes are taken for pixels and divided by 255; other numbers stay as they are.
 from __future__ import annotations
 
 import hashlib
+import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL import Image, ImageSequence, UnidentifiedImageError
 
 from ptncn.data.errors import DataError
-from ptncn.data.pictures import read_folder, read_gif
 from ptncn.data.sequences import Batch, SequenceDataset
+
+if TYPE_CHECKING:
+    from ptncn.data.registry import Dataset
 
 Layout = Literal["NT", "TN", "T"]
 Array = NDArray[Any]
+Frames = NDArray[np.uint8]
+"""(T, height, width)"""
+SRIVASTAVA_SHAPE = 10_000, 20, 64, 64
+PICTURES = ".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm"
 
 
 class ArraySequences(SequenceDataset):
@@ -36,9 +45,9 @@ class ArraySequences(SequenceDataset):
             raise DataError(f"{name}: no sequences")
         for i, sequence in enumerate(sequences):
             if sequence.dtype.kind not in "buif":
-                raise DataError(f"{name}: sequence {i} holds {sequence.dtype}; numbers would be right")
+                raise DataError(f"{name}: sequence {i} holds {sequence.dtype}; expected numbers")
             if sequence.ndim < 1 or sequence.size == 0:
-                raise DataError(f"{name}: sequence {i} has shape {sequence.shape}; (time, …), not empty, is needed")
+                raise DataError(f"{name}: sequence {i} has shape {sequence.shape}; expected (time, …), not empty")
             if sequence.shape[1:] != sequences[0].shape[1:]:
                 raise DataError(
                     f"{name}: sequence {i} has observations of shape {sequence.shape[1:]}, the first "
@@ -73,7 +82,7 @@ class ArraySequences(SequenceDataset):
 
 
 def load_sequences(path: str | Path, *, layout: Layout = "NT", size: tuple[int, int] | None = None) -> ArraySequences:
-    """Sequences from a file or folder of one's own. Nothing in it is executed, nothing is written to it.
+    """Sequences from a file or folder of your own. Nothing in it is executed, nothing is written to it.
 
     - `x.npy`: `layout` names the first axes: `NT`, sequences then time; `TN`, time then sequences; `T`, time of the
       only sequence. All further axes are one observation. The file is read as it is needed.
@@ -108,3 +117,61 @@ def read_npy(path: Path, layout: Layout) -> Array:
     if layout == "T":
         return array[None]
     return array.swapaxes(0, 1) if layout == "TN" else array
+
+
+def srivastava_test(dataset: Dataset, split: str = "test") -> ArraySequences:
+    """The test file of Srivastava et al., `mnist_test_seq.npy`; it is not held in memory."""
+    (file,) = dataset.files
+    if not file.place.is_file():
+        raise file.missing()
+    videos = read_npy(file.place, "TN")
+    if videos.shape != SRIVASTAVA_SHAPE or videos.dtype != np.uint8:
+        raise DataError(
+            f"{file.place}: expected the test videos of Srivastava et al., uint8 of {SRIVASTAVA_SHAPE}, got "
+            f"{videos.dtype} of {videos.shape}"
+        )
+    return ArraySequences("bouncing-mnist (Srivastava et al.)", videos)
+
+
+def read_gif(path: Path, size: tuple[int, int] | None = None) -> Frames:
+    """The frames of a GIF, in grey."""
+    return np.stack(_read(path, size))
+
+
+def read_folder(folder: Path, size: tuple[int, int] | None = None) -> list[Frames]:
+    """One sequence from a folder of images, or one from each folder in it."""
+    folders = sorted((entry for entry in folder.iterdir() if entry.is_dir()), key=_natural)
+    images = [entry for entry in folder.iterdir() if entry.suffix.lower() in PICTURES and entry.is_file()]
+    if folders and images:
+        raise DataError(f"{folder}: expected images or folders, got both")
+    if folders:
+        return [sequence for entry in folders for sequence in read_folder(entry, size)]
+    if not images:
+        raise DataError(f"{folder}: no images in it; looked for {', '.join(PICTURES)}")
+    frames: list[Frames] = []
+    for image in sorted(images, key=_natural):
+        frame = _read(image, size)[0]
+        if frames and frame.shape != frames[0].shape:
+            raise DataError(f"{image}: {frame.shape} pixels, the first image {frames[0].shape}; give a size for all")
+        frames.append(frame)
+    return [np.stack(frames)]
+
+
+def _read(path: Path, size: tuple[int, int] | None) -> list[Frames]:
+    """(height, width) each frame of a picture."""
+    try:
+        with warnings.catch_warnings(), Image.open(path) as picture:
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            grey = [frame.convert("L") for frame in ImageSequence.Iterator(picture)]
+    except (OSError, ValueError, SyntaxError, EOFError, UnidentifiedImageError) as error:
+        raise DataError(f"{path}: not a picture that can be read, or cut short: {error}") from error
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise DataError(f"{path}: too large a picture: {error}") from error
+    if size is not None:
+        grey = [frame.resize((size[1], size[0]), Image.Resampling.BOX) for frame in grey]
+    return [np.asarray(frame) for frame in grey]
+
+
+def _natural(path: Path) -> list[tuple[int, str]]:
+    """Sorts frame2 before frame10."""
+    return [(int(piece), "") if piece.isdigit() else (-1, piece) for piece in re.split(r"(\d+)", path.name.lower())]

@@ -49,7 +49,7 @@ class BouncingVideo(SequenceDataset):
         for argument, value in {"size": size, "objects": objects, "canvas": canvas, "length": length}.items():
             check_count(argument, value, 1)
         if not 0 <= speed < float("inf"):
-            raise ValueError(f"speed must be a share of the range a frame, such as 0.1, not {speed!r}")
+            raise ValueError(f"speed: expected a share of the range per frame, such as 0.1, got {speed!r}")
         height, width = images.pixels.shape[1:]
         if canvas < max(height, width):
             raise ValueError(f"objects of {height}×{width} pixels do not fit on a canvas of {canvas}×{canvas}")

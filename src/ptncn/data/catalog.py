@@ -1,50 +1,11 @@
-"""The datasets that are downloaded: their files, public sources and checksums.
-
-The same content is packed differently by different mirrors, so checksums are those of the decompressed content.
-"""
+"""The datasets that come with the package: files, public sources and checksums; and those that are embedded."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
-from ptncn.data.errors import DataError, MissingDataError
-
-
-@dataclass(frozen=True)
-class RemoteFile:
-    """One file of a dataset."""
-
-    path: str
-    """Below the cache folder."""
-    urls: tuple[str, ...]
-    """Mirrors, tried in this order."""
-    sha256: tuple[str, ...] = ()
-    """Of the decompressed content; any of these is right."""
-    md5: str | None = None
-    """Of the file as it is published, where nobody published a SHA-256."""
-    items: int | None = None
-    """An idx file of this many items is right as well, whatever its checksum: nobody published that."""
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """What can be fetched under one name."""
-
-    name: str
-    about: str
-    licence: str
-    files: tuple[RemoteFile, ...]
-    megabytes: int
-    """To download, roughly."""
-
-    def missing(self, path: Path) -> MissingDataError:
-        """What to tell who wanted to read `path`."""
-        return MissingDataError(
-            f"{path}: no such file. Get it with: ptncn data fetch {self.name} "
-            "(or set PTNCN_DATA to a folder that has it)"
-        )
-
+from ptncn.data.download import RemoteFile
+from ptncn.data.registry import IMAGE_SPLITS, Dataset
 
 MNIST_MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -80,10 +41,16 @@ def _files(folder: str, mirrors: tuple[str, ...], *sha256: str) -> tuple[RemoteF
 
 
 MNIST = Dataset(
-    "mnist",
-    "60,000 + 10,000 handwritten digits, 28×28",
-    "CC BY-SA 3.0",
-    _files(
+    name="mnist",
+    label="MNIST",
+    kind="video",
+    load="ptncn.data.images:load_idx",
+    splits=IMAGE_SPLITS,
+    stand_in="digits",
+    test_videos="bouncing-mnist",
+    about="60,000 + 10,000 handwritten digits, 28×28",
+    licence="CC BY-SA 3.0",
+    files=_files(
         "mnist",
         MNIST_MIRRORS,
         "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
@@ -91,14 +58,19 @@ MNIST = Dataset(
         "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
         "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
     ),
-    11,
+    megabytes=11,
 )
 
 FASHION_MNIST = Dataset(
-    "fashion-mnist",
-    "60,000 + 10,000 pieces of clothing, 28×28",
-    "MIT",
-    _files(
+    name="fashion-mnist",
+    label="Fashion MNIST",
+    kind="video",
+    load="ptncn.data.images:load_idx",
+    splits=IMAGE_SPLITS,
+    stand_in="shapes",
+    about="60,000 + 10,000 pieces of clothing, 28×28",
+    licence="MIT",
+    files=_files(
         "fashion-mnist",
         FASHION_MIRRORS,
         "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
@@ -106,7 +78,7 @@ FASHION_MNIST = Dataset(
         "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
         "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
     ),
-    30,
+    megabytes=30,
 )
 
 _notmnist = _files(
@@ -120,15 +92,20 @@ _notmnist = _files(
 # The two SHA-256 for training are those of a smaller set of 8,488 letters. For the public files of 60,000 none is
 # known here: their MD5 is the one that two unrelated projects record, and packed anew only their structure tells.
 NOTMNIST = Dataset(
-    "notmnist",
-    "60,000 (or 8,488) + 10,000 letters A to J, 28×28",
-    "MIT",
-    (
+    name="notmnist",
+    label="NotMNIST",
+    kind="video",
+    load="ptncn.data.images:load_idx",
+    splits=IMAGE_SPLITS,
+    stand_in="letters",
+    about="60,000 (or 8,488) + 10,000 letters A to J, 28×28",
+    licence="MIT",
+    files=(
         replace(_notmnist[0], md5="d916d7283fce4d08db9867c640ec0042", items=60_000),
         replace(_notmnist[1], md5="eab59f88903339e01dac19deed3824c0", items=60_000),
         *_notmnist[2:],
     ),
-    22,
+    megabytes=22,
 )
 
 PTB_SPLITS = {
@@ -137,39 +114,96 @@ PTB_SPLITS = {
     "test": "dd65dff31e70846b2a6030a87482edcd5d199130cdcfa1f3dccbb033728deee0",
 }
 PTB = Dataset(
-    "ptb",
-    "Penn Treebank: 42,068 + 3,370 + 3,761 sentences, 49 symbols",
-    "research use only",
-    tuple(
+    name="ptb",
+    label="Penn Treebank",
+    kind="text",
+    load="ptncn.data.text:penn_treebank",
+    stand_in="python-reference",
+    about="Penn Treebank: 42,068 + 3,370 + 3,761 sentences, 49 symbols",
+    licence="research use only",
+    files=tuple(
         RemoteFile(f"ptb/ptb.{split}.txt.gz", tuple(f"{mirror}ptb.{split}.txt" for mirror in PTB_MIRRORS), (digest,))
         for split, digest in PTB_SPLITS.items()
     ),
-    6,
+    megabytes=6,
 )
 
 SRIVASTAVA = Dataset(
-    "bouncing-mnist",
-    "the 10,000 test videos of Srivastava et al., 20×64×64",
-    "not stated",
-    (
+    name="bouncing-mnist",
+    label="MNIST (Srivastava et al.)",
+    kind="video",
+    load="ptncn.data.arrays:srivastava_test",
+    splits=("test",),
+    about="the 10,000 test videos of Srivastava et al., 20×64×64",
+    licence="not stated",
+    files=(
         RemoteFile(
             "bouncing-mnist/mnist_test_seq.npy",
             ("http://www.cs.toronto.edu/~nitish/unsupervised_video/mnist_test_seq.npy",),
             md5="be083ec986bfe91a449d63653c411eb2",
         ),
     ),
-    819,
+    megabytes=819,
 )
 
-IMAGE_DATASETS = {dataset.name: dataset for dataset in (MNIST, NOTMNIST, FASHION_MNIST)}
-DATASETS = {**IMAGE_DATASETS, PTB.name: PTB, SRIVASTAVA.name: SRIVASTAVA}
-
-
-def find_dataset(name: str) -> Dataset:
-    """
-    >>> find_dataset("mnist").megabytes
-    11
-    """
-    if name not in DATASETS:
-        raise DataError(f"there is no dataset {name!r} to download; choose one of: {', '.join(DATASETS)}")
-    return DATASETS[name]
+DIGITS = Dataset(
+    name="digits",
+    label="digits",
+    kind="video",
+    load="ptncn.data.embedded:load",
+    splits=IMAGE_SPLITS,
+    about="1,797 handwritten digits of scikit-learn, 28×28",
+    licence="BSD-3-Clause",
+)
+LETTERS = Dataset(
+    name="letters",
+    label="letters",
+    kind="video",
+    load="ptncn.data.embedded:load",
+    splits=IMAGE_SPLITS,
+    about="7,360 letters A to J in the faces of matplotlib, 28×28",
+    licence="those of the faces",
+)
+SHAPES = Dataset(
+    name="shapes",
+    label="shapes",
+    kind="video",
+    load="ptncn.data.embedded:load",
+    splits=IMAGE_SPLITS,
+    about="7,000 drawn shapes, 28×28",
+    licence="MIT",
+)
+PYTHON_REFERENCE = Dataset(
+    name="python-reference",
+    label="Python reference",
+    kind="text",
+    load="ptncn.data.text:python_reference",
+    about="the language reference inside CPython, 95 symbols",
+    licence="PSF-2.0",
+)
+NOISY_COSINE = Dataset(
+    name="noisy-cosine",
+    label="noisy cosine",
+    kind="other",
+    load="ptncn.data.cosine:noisy_cosine",
+    continuous=True,
+    about="an endless stream of one number a step",
+    licence="MIT",
+)
+PTB_STREAM = replace(
+    PTB,
+    name="ptb-stream",
+    label="Penn Treebank, continuous",
+    load="ptncn.data.text:penn_treebank_stream",
+    continuous=True,
+    about="Penn Treebank as one continuous stream: state is carried from sentence to sentence",
+    stand_in="python-stream",
+)
+PYTHON_STREAM = replace(
+    PYTHON_REFERENCE,
+    name="python-stream",
+    label="Python reference, continuous",
+    load="ptncn.data.text:python_reference_stream",
+    continuous=True,
+    about="the language reference inside CPython as one continuous stream",
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,7 +12,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ptncn.data.counter import random_words, stream_key, to_unit
-from ptncn.data.sequences import Batch, check_count
+from ptncn.data.sequences import Batch, SequenceDataset, check_count
+
+if TYPE_CHECKING:
+    from ptncn.data.registry import Dataset
 
 
 class NoisyCosine:
@@ -33,7 +37,7 @@ class NoisyCosine:
 
     def __init__(self, seed: int = 0, *, noise: float = 0.02, step: float = 0.05) -> None:
         if not 0 <= noise < float("inf"):
-            raise ValueError(f"noise must be a standard deviation of at least 0, not {noise!r}")
+            raise ValueError(f"noise: expected a standard deviation of at least 0, got {noise!r}")
         self.seed, self.noise, self.step = seed, noise, step
         self._key = stream_key(seed, self.name)
 
@@ -62,3 +66,43 @@ class NoisyCosine:
     def sha256(self) -> str:
         """64 hexadecimal digits for records: equal where the stream is equal."""
         return hashlib.sha256(f"noisy cosine 1 {self._key} {self.noise!r} {self.step!r}".encode()).hexdigest()
+
+
+class CosineStream(SequenceDataset):
+    """The first steps of a noisy cosine as one continuous sequence, in pieces of `chunk` steps."""
+
+    continuous = True
+    observation_shape = (1,)
+
+    def __init__(self, steps: int, *, chunk: int = 1_000, seed: int = 0) -> None:
+        self.steps, self.chunk, self.cosine = steps, chunk, NoisyCosine(seed)
+        self.name = self.cosine.name
+
+    def __len__(self) -> int:
+        return -(-self.steps // self.chunk)
+
+    def batches(
+        self, batch_size: int = 1, *, shuffle_seed: int | None = None, epoch: int = 0, start: int = 0
+    ) -> Iterator[Batch]:
+        for first in range(start * self.chunk, self.steps, self.chunk):
+            yield self._piece(first, min(self.chunk, self.steps - first))
+
+    def count_batches(self, batch_size: int = 1, limit: int | None = None) -> int:
+        return len(self) if limit is None else min(limit, len(self))
+
+    def _piece(self, start: int, count: int) -> Batch:
+        return Batch(torch.from_numpy(self.cosine.values(start, count)).float()[:, None, None], None)
+
+    def _batch(self, indices: NDArray[np.int64]) -> Batch:
+        return Batch(torch.cat([self._piece(int(i) * self.chunk, self.chunk).x for i in indices], 1), None)
+
+    def _digest(self) -> str:
+        return self.cosine.sha256
+
+
+SPLIT_STEPS = {"train": 100_000, "valid": 10_000, "test": 10_000}
+
+
+def noisy_cosine(dataset: Dataset, split: str) -> CosineStream:
+    """Each split has noise of its own."""
+    return CosineStream(SPLIT_STEPS[split], chunk=500, seed=list(SPLIT_STEPS).index(split))

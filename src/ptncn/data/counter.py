@@ -28,7 +28,7 @@ def stream_key(seed: int, label: str) -> int:
     True
     """
     if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
-        raise ValueError(f"seed must be a whole number of at least 0, not {seed!r}")
+        raise ValueError(f"seed: expected an integer of at least 0, got {seed!r}")
     return int.from_bytes(hashlib.sha256(f"{label}/{seed}".encode()).digest()[:8], "little")
 
 

@@ -1,4 +1,4 @@
-"""What every dataset of sequences is: numbered sequences, given out as time-major batches."""
+"""The base of all datasets: numbered sequences, in time-major batches."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ class SequenceDataset(ABC):
 
     name: str
     observation_shape: tuple[int, ...]
-    """Of one observation, before it is flattened to n numbers."""
+    """The shape of one observation, before it is flattened to n numbers."""
+    continuous = False
+    """The batches are pieces of one sequence: the state is carried from one to the next."""
 
     @property
     def input_size(self) -> int:
@@ -76,6 +78,11 @@ class SequenceDataset(ABC):
         check_count("start", start, 0)
         return (self._batch(indices) for indices in self._plan(batch_size, shuffle_seed, epoch, start))
 
+    def count_batches(self, batch_size: int, limit: int | None = None) -> int:
+        """The number of batches of the first `limit` sequences."""
+        used = len(self) if limit is None else min(limit, len(self))
+        return -(-used // batch_size)
+
     def _plan(self, batch_size: int, shuffle_seed: int | None, epoch: int, start: int) -> Iterator[NDArray[np.int64]]:
         """The numbers of the sequences in each batch."""
         order = None if shuffle_seed is None else permutation(shuffle_seed, f"order/{epoch}", len(self))
@@ -86,7 +93,7 @@ class SequenceDataset(ABC):
     def _check(self, indices: Indices) -> NDArray[np.int64]:
         array = np.asarray(indices)
         if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
-            raise ValueError(f"indices must be a list of at least one whole number, not {indices!r}")
+            raise ValueError(f"indices: expected at least one integer, got {indices!r}")
         if array.min() < 0 or array.max() >= len(self):
             raise IndexError(f"{self.name} has sequences 0 to {len(self) - 1}; {indices!r} asks for others")
         return array.astype(np.int64)
@@ -94,4 +101,4 @@ class SequenceDataset(ABC):
 
 def check_count(argument: str, value: int, least: int) -> None:
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{argument} must be a whole number of at least {least}, not {value!r}")
+        raise ValueError(f"{argument}: expected an integer of at least {least}, got {value!r}")

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import string
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from pydoc_data.topics import topics
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ptncn.data.content import read_content
 from ptncn.data.counter import permutation
+from ptncn.data.download import read_checked, read_content
 from ptncn.data.errors import DataError
 from ptncn.data.sequences import Batch, SequenceDataset, check_count
+
+if TYPE_CHECKING:
+    from ptncn.data.registry import Dataset
+
+PTB_SYMBOLS = "#$&'*-./0123456789<>N\\_abcdefghijklmnopqrstuvwxyz"
+ASCII = string.printable[:95]
+"""Letters, digits, punctuation and the space: fixed, so that a network fits every version of the reference."""
 
 
 class Text(SequenceDataset):
@@ -119,6 +129,10 @@ class Text(SequenceDataset):
         side_by_side = ids[: steps * lanes].reshape(lanes, steps).T
         return (self._one_hot(side_by_side[first : first + chunk]) for first in range(start, steps, chunk))
 
+    def count_symbols(self) -> int:
+        """The length of the continuous stream."""
+        return len(self._joined())
+
     def _joined(self) -> NDArray[np.integer]:
         if self.space not in self.vocabulary:
             return self._ids
@@ -145,6 +159,45 @@ class Text(SequenceDataset):
         return digest.hexdigest()
 
 
+class TextStream(SequenceDataset):
+    """A text as one continuous sequence: a batch is `chunk` steps of `batch_size` lanes, and the state is carried on.
+
+    Its length counts pieces of `chunk` symbols. The text is cut into lanes by the batch size, and is never shuffled.
+
+    >>> stream = TextStream(Text("example", ["to be", "or not"]), chunk=3)
+    >>> [x.shape[0] for x, _ in stream.batches(2)], stream.count_batches(2)
+    ([3, 3], 2)
+    """
+
+    continuous = True
+
+    def __init__(self, text: Text, *, chunk: int = 100) -> None:
+        check_count("chunk", chunk, 1)
+        self.text, self.chunk, self.name = text, chunk, f"{text.name} (continuous)"
+        self.observation_shape = text.observation_shape
+        self._symbols = text.count_symbols()
+
+    def __len__(self) -> int:
+        return -(-self._symbols // self.chunk)
+
+    def batches(
+        self, batch_size: int, *, shuffle_seed: int | None = None, epoch: int = 0, start: int = 0
+    ) -> Iterator[Batch]:
+        return self.text.stream(self.chunk, lanes=batch_size, start=start * self.chunk)
+
+    def count_batches(self, batch_size: int, limit: int | None = None) -> int:
+        every = -(-(self._symbols // batch_size) // self.chunk)
+        return every if limit is None else min(every, -(-limit // batch_size))
+
+    def _batch(self, indices: NDArray[np.int64]) -> Batch:
+        pieces = [next(self.text.stream(self.chunk, start=int(i) * self.chunk)).x for i in indices]
+        shortest = min(len(piece) for piece in pieces)
+        return Batch(torch.cat([piece[:shortest] for piece in pieces], 1), None)
+
+    def _digest(self) -> str:
+        return hashlib.sha256(f"text stream 1 {self.text.sha256} {self.chunk}".encode()).hexdigest()
+
+
 def load_text(path: str | Path, *, vocabulary: str | None = None, space: str = " ") -> Text:
     """A UTF-8 text file, plain or gzipped, one sequence a line."""
     content = read_content(Path(path))
@@ -157,3 +210,31 @@ def decode_lines(content: bytes, path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError(f"{path}, line {line}: byte {content[error.start]:#04x} is not UTF-8 text") from error
+
+
+def penn_treebank(dataset: Dataset, split: str) -> Text:
+    """A split of the Penn Treebank; `dataset` has one file for each, in the order of its splits."""
+    file = dataset.files[dataset.splits.index(split)]
+    return Text(f"ptb/{split}", decode_lines(read_checked(file), file.place), vocabulary=PTB_SYMBOLS, space="_")
+
+
+def penn_treebank_stream(dataset: Dataset, split: str) -> TextStream:
+    return TextStream(penn_treebank(dataset, split))
+
+
+def python_reference(dataset: Dataset, split: str) -> Text:
+    """The topics of the language reference in `pydoc_data`, a line a sequence.
+
+    The first eight tenths of the lines are "train", then come "valid" and "test". A line that several topics share
+    counts once; lines with symbols outside ASCII are left out. The text changes a little with every version of
+    CPython: `sha256` says which it is.
+    """
+    lines = dict.fromkeys(line.strip() for topic in sorted(topics) for line in topics[topic].split("\n"))
+    kept = [line for line in lines if line and line.isascii()]
+    first, second = len(kept) * 8 // 10, len(kept) * 9 // 10
+    chosen = {"train": kept[:first], "valid": kept[first:second], "test": kept[second:]}[split]
+    return Text(f"python-reference/{split}", chosen, vocabulary=ASCII)
+
+
+def python_reference_stream(dataset: Dataset, split: str) -> TextStream:
+    return TextStream(python_reference(dataset, split))

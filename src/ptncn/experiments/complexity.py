@@ -10,38 +10,41 @@ from typing import Any
 import numpy as np
 import torch
 
-from ptncn.experiments.base import Cells, Experiment, Findings, Job
-from ptncn.experiments.workshop import Interrupted, Workshop
+from ptncn.experiments.context import Interrupted, RunContext
+from ptncn.experiments.experiment import Cells, Experiment
+from ptncn.experiments.page import FigureSpec, Page
+from ptncn.experiments.runner import Result
+from ptncn.experiments.spec import RunSpec
 from ptncn.learners import make
-from ptncn.learners.registry import names
+from ptncn.learners.registry import LEARNERS, describe
 from ptncn.metrics import Cost
 from ptncn.records import Record
 from ptncn.system import peak_memory, reset_peak_memory
 
 
 @dataclass(frozen=True)
-class Config:
+class CostConfig:
     units: tuple[int, ...] = (128, 256, 512, 1024)
     """As many inputs as units, so that every matrix is n × n, as in the paper's analysis."""
     cubic_units: tuple[int, ...] = (16, 32, 64, 128)
-    """Of exact RTRL and KF-RTRL, whose state or time grows faster than n²."""
+    """Units of learners whose state or time grows faster than n²: exact RTRL and KF-RTRL."""
     layers: tuple[int, ...] = (1, 2, 4, 8)
-    """Of the P-TNCN; the cells have one."""
+    """Layers of the P-TNCN; the cells have one."""
     lengths: tuple[int, ...] = (25, 50, 100, 200)
     """Steps of a sequence; powers of two of TBPTT's window."""
     length: int = 20
-    """Of a sequence, where units or layers vary."""
+    """Steps of a sequence where units or layers vary."""
     width: int = 128
-    """Units, where layers or the length vary; `cubic_width` for those of `cubic_units`."""
+    """Units where layers or the length vary; `cubic_width` for those of `cubic_units`."""
     cubic_width: int = 32
     repeats: int = 5
-    """The median of so many sequences is taken; one more goes before them."""
+    """The median of this many sequences is taken, after one to warm up."""
 
 
 SCALES = {
-    "smoke": Config((8, 16), (4, 8), (1, 2), (25, 50), 4, 8, 4, repeats=1),
-    "laptop": Config(),
-    "paper": Config(repeats=20),
+    "smoke": CostConfig((8, 16), (4, 8), (1, 2), (25, 50), 4, 8, 4, repeats=1),
+    "laptop": CostConfig(),
+    "paper": CostConfig(repeats=20),
 }
 
 PAPER: dict[str, tuple[float, float, float]] = {
@@ -51,23 +54,23 @@ PAPER: dict[str, tuple[float, float, float]] = {
     "uoro": (2, 2, 1),
     "ptncn": (2, 2, 1),
 }
-"""By rule: exponents of n in the time and the space of a step, and of the length in the time of a sequence."""
+"""By rule: exponents of n in the time and the memory of a step, and of the length in the time of a sequence."""
 
 
-def config(job: Job) -> dict[str, Any]:
-    return {**asdict(SCALES[job.scale]), "seed": job.seed}
+def values(spec: RunSpec) -> dict[str, Any]:
+    return {**asdict(spec.config), "seed": spec.seed}
 
 
-def run(job: Job, workshop: Workshop) -> Findings:
-    size = SCALES[job.scale]
-    cubic = job.model.endswith("rtrl")
+def run(spec: RunSpec, context: RunContext) -> Result:
+    size = spec.config
+    cubic = spec.learner.endswith("rtrl") and describe(spec.learner).size_class in ("exact", "rank_one")
     width = size.cubic_width if cubic else size.width
     reset_peak_memory()
 
     def measure(units: int, length: int, layers: int = 1) -> dict[str, float]:
-        if workshop.stop.requested:
-            raise Interrupted(str(job))
-        return _measure(job, units, length, layers, size.repeats)
+        if context.stop.requested:
+            raise Interrupted(str(spec))
+        return _measure(spec, units, length, layers)
 
     grid = size.cubic_units if cubic else size.units
     by_units = {n: measure(n, size.length) for n in grid}
@@ -80,21 +83,21 @@ def run(job: Job, workshop: Workshop) -> Findings:
         "time_exponent_length": exponent(size.lengths, [each["seconds"] for each in by_length.values()]),
         "memory_exponent_length": exponent(size.lengths, [each["state_bytes"] for each in by_length.values()]),
     }
-    if job.model == "ptncn":
+    if describe(spec.learner).size_class == "layers":
         by_layers = {count: measure(width, size.length, count) for count in size.layers}
         metrics["layers"] = {str(count): value for count, value in by_layers.items()}
         metrics["time_exponent_layers"] = exponent(size.layers, [each["seconds"] for each in by_layers.values()])
-    return Findings(metrics, peak_memory=peak_memory())
+    return Result(metrics, peak_memory=peak_memory())
 
 
-def _measure(job: Job, units: int, length: int, layers: int, repeats: int) -> dict[str, float]:
-    """Of learning from one sequence of `length` steps of `units` numbers, the update at its end included."""
-    hidden: Any = [units] * layers if job.model == "ptncn" else units
-    cost = Cost(make(job.model, input_size=units, hidden_size=hidden, seed=job.seed))
-    chance = torch.Generator().manual_seed(job.seed)
-    frames = torch.rand(length, 1, units, generator=chance)
+def _measure(spec: RunSpec, units: int, length: int, layers: int) -> dict[str, float]:
+    """The cost of learning one sequence of `length` steps of `units` numbers, with the update at its end."""
+    hidden: Any = [units] * layers if describe(spec.learner).size_class == "layers" else units
+    cost = Cost(make(spec.learner, input_size=units, hidden_size=hidden, seed=spec.seed, **spec.options))
+    generator = torch.Generator().manual_seed(spec.seed)
+    frames = torch.rand(length, 1, units, generator=generator)
     seconds = []
-    for _ in range(repeats + 1):
+    for _ in range(spec.config.repeats + 1):
         cost.reset()
         state = cost.begin(1)
         for x in frames:
@@ -112,7 +115,7 @@ def _measure(job: Job, units: int, length: int, layers: int, repeats: int) -> di
 
 
 def exponent(sizes: Sequence[int], values: Sequence[float]) -> float:
-    """Of the power law through the larger half of the sizes, where what is constant weighs least.
+    """The exponent of the power law through the larger half of the sizes, where constants matter least.
 
     >>> round(exponent([1, 2, 4, 8], [1.0, 2.0, 16.0, 64.0]), 6)
     2.0
@@ -133,7 +136,7 @@ def cells(record: Record) -> Cells:
 
 
 def _paper() -> dict[str, dict[str, dict[str, float]]]:
-    known = {name: PAPER[rule] for name in names() if (rule := name.partition("-")[2] or name) in PAPER}
+    known = {name: PAPER[rule] for name in LEARNERS if (rule := name.partition("-")[2] or name) in PAPER}
     table = {
         metric: {name: {"": values[place]} for name, values in known.items()}
         for place, metric in enumerate(("time_exponent_units", "memory_exponent_units", "time_exponent_length"))
@@ -141,13 +144,56 @@ def _paper() -> dict[str, dict[str, dict[str, float]]]:
     return {**table, "time_exponent_layers": {"ptncn": {"": 1.0}}}
 
 
+GROWTH = FigureSpec(
+    "growth",
+    {
+        "rows": (
+            *("ptncn", "lstm-bptt", "lstm-tbptt", "lstm-sab"),
+            *("lstm-uoro", "lstm-kf-rtrl", "lstm-rtrl", "esn-ridge"),
+        ),  # one cell of each rule: all of them would be unreadable
+        "panels": (
+            ("units", "seconds_a_step", "time_exponent_units", "Time of a step by units", "units", "seconds a step"),
+            ("units", "bytes", "memory_exponent_units", "Memory by units", "units", "bytes"),
+            ("length", "seconds", "time_exponent_length", "Time of a sequence by its length", "steps", "seconds"),
+            ("length", "state_bytes", "memory_exponent_length", "Memory of the state by length", "steps", "bytes"),
+            ("layers", "seconds", "time_exponent_layers", "Time of a sequence by layers", "layers", "seconds"),
+        ),  # what varies, what is measured, the metric of its exponent, title, and the labels of the axes
+    },
+)
+
+PAGE = Page(
+    title="Appendix: what a step costs",
+    question="How do time and memory of learning grow with units, layers and the length of a sequence? The paper gives "
+    "bounds; here they are measured, for every learner.",
+    metrics=(
+        "**Exponents** of the power law through the larger half of the sizes. The paper's O(n²) is an exponent of 2; a "
+        "lower one, or one higher by no more than 0.2, is within the bound: small sizes have costs that do not grow.",
+        "**ms a step**: median time of one learning step at the largest size.",
+    ),
+    metric_labels={
+        "time_exponent_units": "time by units",
+        "memory_exponent_units": "memory by units",
+        "time_exponent_length": "time by length",
+        "memory_exponent_length": "memory of the state by length",
+        "time_exponent_layers": "time by layers",
+        "ms_a_step": "ms a step",
+    },
+    choices=(14,),
+    unstated=("There are as many inputs as units, so that every matrix is n × n, as in the paper's analysis.",),
+    paper_config=lambda record: asdict(SCALES["paper"]),
+    bounds=True,
+    figures=(GROWTH,),
+)
+
 EXPERIMENT = Experiment(
     name="complexity",
     about="appendix: time and memory of a step against units, layers and length, for every learner",
-    models={"random": tuple(name for name in names() if name not in ("copy", "mean"))},
+    rows={"random": tuple(name for name, entry in LEARNERS.items() if entry.size_class != "none")},
+    config=lambda data, scale: SCALES[scale],
     seeds={"smoke": 1, "laptop": 1, "paper": 1},
-    config=config,
+    values=values,
     run=run,
     cells=cells,
     paper=_paper(),
+    page=PAGE,
 )

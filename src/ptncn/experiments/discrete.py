@@ -1,4 +1,4 @@
-"""The appendix's stream: a network of signs learns a noisy cosine, though a sign has no derivative."""
+"""The appendix's stream: a network of signs learns a noisy cosine, although a sign has no derivative."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from ptncn.experiments.base import Cells, Experiment, Findings, Job, collect, evaluate
-from ptncn.experiments.plan import Pass, Plan
-from ptncn.experiments.tasks import Cosine, describe
-from ptncn.experiments.workshop import Workshop
+from ptncn.data import CosineStream
+from ptncn.data.registry import describe_used
+from ptncn.experiments.context import RunContext
+from ptncn.experiments.experiment import Cells, Experiment, Row
+from ptncn.experiments.page import NETWORK, FigureSpec, Page
+from ptncn.experiments.phases import Phase, PhasedRun
+from ptncn.experiments.runner import Result, execute_once
+from ptncn.experiments.spec import RunSpec
 from ptncn.learners import make
 from ptncn.records import Record
 
 
 @dataclass(frozen=True)
-class Config:
+class StreamConfig:
     steps: int = 100_000
     """The paper's."""
     layers: int = 2
@@ -24,75 +28,98 @@ class Config:
     units: int = 20
     """The paper's."""
     chunk: int = 1_000
-    """Steps between two looks at the clock; changes no number."""
+    """Steps between two checks of the clock; does not change any number."""
     hidden_prediction: str = "identity"
-    """What layer 2 expects of layer 1 is not squashed to signs: an error of −2, 0 or 2 tells too little."""
+    """What layer 2 predicts of layer 1 is not reduced to signs: an error of −2, 0 or 2 carries too little."""
 
 
-SCALES = {"smoke": Config(steps=3_000), "laptop": Config(), "paper": Config()}
+SCALES = {"smoke": StreamConfig(steps=3_000), "laptop": StreamConfig(), "paper": StreamConfig()}
 """The whole experiment takes half a minute: only a smoke test is shorter."""
 
-VARIANTS: dict[str, dict[str, Any]] = {
-    "sign": {"activation": "sign"},
+VARIANTS = {
+    "sign": Row("ptncn", {"activation": "sign"}, "P-TNCN of signs"),
     # With weights of 0.025 tanh stays in its linear range and the errors that return through E are tiny: the
     # network adapts ten times as slowly. Signs have one size whatever the weights are.
-    "tanh": {"activation": "tanh", "weight_std": 0.3, "error_weight_std": 0.3, "error_rule": "transpose"},
-    "cosine": {},
-    "untrained": {"activation": "sign"},
+    "tanh": Row(
+        "ptncn",
+        {"activation": "tanh", "weight_std": 0.3, "error_weight_std": 0.3, "error_rule": "transpose"},
+        "P-TNCN of tanh",
+    ),
+    "cosine": Row("ptncn", {}, "the cosine without noise"),
+    "untrained": Row("ptncn", {"activation": "sign"}, "not trained"),
 }
 """Options beside the preset "paper"."""
 
 
-def config(job: Job) -> dict[str, Any]:
-    return {**asdict(SCALES[job.scale]), "seed": job.seed, "options": options(job)}
+def values(spec: RunSpec) -> dict[str, Any]:
+    return {**asdict(spec.config), "seed": spec.seed, "options": options(spec)}
 
 
-def options(job: Job) -> dict[str, Any]:
-    if job.model == "cosine":
+def options(spec: RunSpec) -> dict[str, Any]:
+    if spec.row == "cosine":
         return {}
-    size = SCALES[job.scale]
     return {
-        "hidden_sizes": [size.units] * size.layers,
+        "hidden_sizes": [spec.config.units] * spec.config.layers,
         "output": "gaussian",
         "preset": "paper",
-        "seed": job.seed,
-        "hidden_prediction": size.hidden_prediction,
-        **VARIANTS[job.model],
+        "seed": spec.seed,
+        "hidden_prediction": spec.config.hidden_prediction,
+        **spec.options,
     }
 
 
-def run(job: Job, workshop: Workshop) -> Findings:
-    size = SCALES[job.scale]
-    data = Cosine(size.steps, chunk=size.chunk, seed=job.seed)
-    if job.model == "cosine":
-        noise = data.cosine.values(1, size.steps - 1) - np.cos(data.cosine.step * np.arange(1, size.steps))
-        return Findings({"prequential_se": float(np.mean(noise**2))}, datasets={"stream": describe(data)})
-    learns = job.model != "untrained"
-    plan = Plan(
-        name=f"discrete/{job.model}/{job.seed}",
-        config=config(job),
-        start=lambda: make("ptncn", input_size=1, **options(job)),
-        passes=(Pass(name="stream", data=data, metrics=("se",), batch_size=1, learn=learns, carry=True),),
+def run(spec: RunSpec, context: RunContext) -> Result:
+    steps = spec.config.steps
+    data = CosineStream(steps, chunk=spec.config.chunk, seed=spec.seed)
+    if spec.row == "cosine":
+        noise = data.cosine.values(1, steps - 1) - np.cos(data.cosine.step * np.arange(1, steps))
+        return Result({"prequential_se": float(np.mean(noise**2))}, datasets={"stream": describe_used(data)})
+    phased = PhasedRun(
+        name=f"discrete/{spec.row}/{spec.seed}",
+        config=values(spec),
+        start=lambda: make(spec.learner, input_size=1, **options(spec)),
+        phases=(Phase(name="stream", data=data, metrics=("se",), batch_size=1, learn=spec.row != "untrained"),),
         curve_metric="se",
     )
-    outcome = evaluate(plan, workshop)
-    return collect(outcome, plan, metrics={"prequential_se": outcome.metric("stream", "se")})
+    result = execute_once(phased, context)
+    result.metrics = {"prequential_se": result.metric("stream", "se")}
+    return result
 
 
 def cells(record: Record) -> Cells:
     return {"prequential_se": {"": record.metrics["prequential_se"]}}
 
 
+PAGE = Page(
+    title="Appendix: a network of signs",
+    question="Can the network learn online when its units are signs, which have no derivative? It follows a noisy "
+    "cosine, and is compared with itself with tanh, with the cosine without noise, and with no training.",
+    metrics=("**prequential SE**: squared error of each step, tested before it is learnt, mean over the stream.",),
+    metric_labels={"prequential_se": "prequential SE"},
+    choices=NETWORK,
+    unstated=(
+        "What layer 2 predicts of layer 1 is not reduced to signs (choice 9): an error of -2, 0 or 2 says too little.",
+        "The tanh network starts from larger weights (0.3): with 0.025 it stays in the linear range of tanh.",
+        "Curves are prequential: the faded mean remembers about 1,000 steps.",
+    ),
+    references=("cosine", "untrained"),
+    paper_config=lambda record: asdict(SCALES["paper"]),
+    figures=(FigureSpec("curves", {"what": "prequential", "logarithmic": True}),),
+)
+
 EXPERIMENT = Experiment(
     name="discrete",
     about="appendix: a noisy cosine, 100,000 steps, with signs and with tanh",
-    models={"noisy-cosine": tuple(VARIANTS)},
-    any_model=False,
-    small=True,
+    rows={"noisy-cosine": tuple(VARIANTS)},
+    variants=VARIANTS,
+    any_learner=False,
+    config=lambda data, scale: SCALES[scale],
     seeds={"smoke": 1, "laptop": 1, "paper": 5},
-    config=config,
+    single_thread=True,
+    values=values,
     run=run,
     cells=cells,
+    page=PAGE,
     paper={
         "prequential_se": {
             "sign": {"": 0.0163},

@@ -1,4 +1,4 @@
-"""Errors by sequence, so that models can be compared sequence by sequence."""
+"""Errors and predictions of single sequences: for paired comparisons, and for films."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ptncn.metrics import make_metric
 class SequenceErrors:
     """The sum of one error over the scored frames of each sequence, and their number.
 
-    The mean over all frames of all sequences alike is what tables hold; a sequence's own mean is what tests pair.
+    Tables have the mean over all frames of all sequences; paired tests take the mean of each sequence.
     """
 
     def __init__(self, metric: str) -> None:
@@ -57,7 +57,7 @@ class SequenceErrors:
         self.sums, self.counts, self._sum, self._count = [], [], None, None
 
     def tree(self) -> dict[str, Any]:
-        """Between batches only."""
+        """May only be called between batches."""
         return {"sums": list(self.sums), "counts": list(self.counts)}
 
     def load_tree(self, tree: Mapping[str, Any]) -> None:
@@ -66,7 +66,7 @@ class SequenceErrors:
 
 
 class Film:
-    """Keeps the first sequences of a pass and what was predicted of them, and how large each layer's error was."""
+    """The first sequences of a phase, the predictions of them, and the size of each layer's error."""
 
     name = "film"
 

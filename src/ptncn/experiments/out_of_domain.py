@@ -1,53 +1,44 @@
-"""The appendix's figure: networks that have only ever seen two objects meet one, and three."""
+"""The appendix's figure: networks trained on two objects see one, and three."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from ptncn.experiments.base import Cells, Experiment, Findings, Job, collect, evaluate
-from ptncn.experiments.plan import Plan
-from ptncn.experiments.prediction import final_pass, notes
-from ptncn.experiments.setting import VIDEO
-from ptncn.experiments.tasks import Task, open_task
-from ptncn.experiments.training import Training
-from ptncn.experiments.workshop import Workshop
+from ptncn.experiments.config import VIDEO
+from ptncn.experiments.context import RunContext
+from ptncn.experiments.experiment import Cells, Experiment
+from ptncn.experiments.page import CE, FILMS, NETWORK, SE, Page
+from ptncn.experiments.phases import PhasedRun, final_phase
+from ptncn.experiments.runner import Result, execute_once, trained_learner
+from ptncn.experiments.spec import RunSpec
 from ptncn.records import Record
 
-MODELS = ("lstm-bptt", "ptncn", "copy")
+ROWS = ("lstm-bptt", "ptncn", "copy")
 OBJECTS = (1, 2, 3)
-"""Two are what was learnt, for comparison."""
+"""Two are what the networks were trained on."""
 
 
-def training(job: Job) -> Training:
-    return Training(job.model, job.data, job.seed, VIDEO[job.scale], job.configs)
+def values(spec: RunSpec) -> dict[str, Any]:
+    return {"training": spec.values(), "objects": list(OBJECTS)}
 
 
-def config(job: Job) -> dict[str, Any]:
-    return {"training": training(job).config, "objects": list(OBJECTS)}
-
-
-def run(job: Job, workshop: Workshop) -> Findings:
-    wanted = training(job)
-
-    def videos(objects: int) -> Task:
-        size = wanted.setting
-        return open_task(job.data, embedded=size.embedded, canvas=size.canvas, test=size.test, objects=objects)
-
-    plan = Plan(
-        name=f"out-of-domain/{job.model}/{job.data}/{job.seed}",
-        config=config(job),
-        start=lambda: wanted.make(workshop).learner,
-        passes=tuple(
-            replace(final_pass(wanted, f"objects/{count}", film=2), data=videos(count).test) for count in OBJECTS
+def run(spec: RunSpec, context: RunContext) -> Result:
+    tests = {count: replace(spec.splits, objects=count).test for count in OBJECTS}
+    phased = PhasedRun(
+        name=f"out-of-domain/{spec.row}/{spec.data}/{spec.seed}",
+        config=values(spec),
+        start=lambda: trained_learner(spec, context),
+        phases=tuple(
+            replace(final_phase(spec, f"objects/{count}", film=2), data=videos) for count, videos in tests.items()
         ),
         curve_metric="se",
     )
-    outcome = evaluate(plan, workshop)
-    metrics = {name: result["metrics"] for name, result in outcome.results.items()}
-    found = collect(outcome, plan, metrics=metrics, shape=wanted.task.test.observation_shape)
-    found.notes = notes(wanted)
-    return found
+    result = execute_once(phased, context)
+    result.metrics = {name: found["metrics"] for name, found in result.phases.items()}
+    result.observation_shape = spec.splits.test.observation_shape
+    result.describe(spec)
+    return result
 
 
 def cells(record: Record) -> Cells:
@@ -57,15 +48,27 @@ def cells(record: Record) -> Cells:
     }
 
 
+PAGE = Page(
+    title="Appendix: one and three objects after two",
+    question="Networks trained on two objects see one, and three, with frozen weights. The paper shows frames and "
+    "gives no numbers; two objects are here for comparison.",
+    metrics=(CE, SE),
+    metric_labels={"ce": "CE", "se": "SE"},
+    errors=lambda metric, column: (f"objects/{column.rpartition(' ')[2]}", metric),
+    choices=(*NETWORK, 12),
+    figures=(replace(FILMS, options={**FILMS.options, "skip": ("objects/2",)}),),  # two objects are in table I
+)
+
 EXPERIMENT = Experiment(
     name="out-of-domain",
     about="appendix: one and three objects for networks trained on two",
-    models={"mnist": MODELS, "notmnist": MODELS},
+    rows={"mnist": ROWS, "notmnist": ROWS},
+    config=lambda data, scale: VIDEO[scale],
     seeds={scale: VIDEO[scale].seeds for scale in VIDEO},
-    config=config,
+    values=values,
     run=run,
     cells=cells,
-    trainings=lambda job: [training(job)],
-    test=("objects/1", "se"),
-    paper={},
+    trains=lambda spec: [spec],
+    compared_by=("objects/1", "se"),
+    page=PAGE,
 )

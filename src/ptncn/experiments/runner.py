@@ -1,7 +1,7 @@
-"""The one training loop: passes over data with checkpoints on the way.
+"""The training loop: phases over data, with checkpoints.
 
-Everything needed to go on is in one checkpoint, written between two batches: a run that was killed and started
-again ends with the same numbers, bit for bit on the same machine.
+A checkpoint is written between two batches and has everything needed to continue: a run that was killed and
+resumed ends with the same numbers, bit for bit on the same machine.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any
 from torch import Tensor
 
 from ptncn import checkpoint
+from ptncn.experiments.context import Interrupted, RunContext
 from ptncn.experiments.meters import Film, SequenceErrors
-from ptncn.experiments.plan import Pass, Plan
-from ptncn.experiments.workshop import Interrupted, Workshop
+from ptncn.experiments.phases import Phase, PhasedRun, final_phase, training_run
+from ptncn.experiments.spec import RunSpec
 from ptncn.learner import Learner
 from ptncn.metrics import Meter, Prequential, make_metric
 from ptncn.records import pack
@@ -27,33 +28,111 @@ PROGRESS, BEST, LAST = "progress.safetensors", "best.safetensors", "finished.saf
 
 
 @dataclass
-class Outcome:
-    """What a plan came to."""
+class Result:
+    """What a run found; a record keeps it."""
 
-    learner: Learner
-    results: dict[str, Any]
-    """By pass: {"metrics": {…}, "errors": {…}, "film": {…}}."""
-    curve: dict[str, Any]
-    seconds: float
-    peak_memory: int
+    metrics: dict[str, Any] = field(default_factory=dict)
+    learner: Learner | None = None
+    phases: dict[str, Any] = field(default_factory=dict)
+    """{phase: {"metrics": {…}, "errors": {…}, "film": {…}}}."""
+    datasets: dict[str, Any] = field(default_factory=dict)
+    observation_shape: tuple[int, ...] = ()
+    curve: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    peak_memory: int = 0
+    notes: list[str] = field(default_factory=list)
+    stand_ins: dict[str, str] = field(default_factory=dict)
 
-    def metric(self, of: str, metric: str) -> float:
-        return float(self.results[of]["metrics"][metric])
+    def metric(self, phase: str, metric: str) -> float:
+        return float(self.phases[phase]["metrics"][metric])
+
+    def describe(self, *specs: RunSpec) -> None:
+        """Add what a reader should know about the data and the learners of these specs."""
+        self.notes = list(dict.fromkeys([*self.notes, *(line for spec in specs for line in spec.notes())]))
+        for spec in specs:
+            self.stand_ins |= spec.stand_ins
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of the record."""
+        shape = list(self.observation_shape)
+        films = {name: {**found["film"], "observation_shape": shape} for name, found in self._having("film")}
+        return {
+            "metrics": self.metrics,
+            "learner": self.learner.options() if self.learner is not None else {},
+            "datasets": self.datasets,
+            "errors": {name: found["errors"] for name, found in self._having("errors")},
+            "films": films,
+            "curve": self.curve if self.curve.get("steps") else {},
+            "seconds": self.seconds,
+            "peak_memory": self.peak_memory or None,
+            "notes": self.notes,
+            "stand_ins": self.stand_ins,
+        }
+
+    def _having(self, what: str) -> list[tuple[str, Any]]:
+        return [(name, found) for name, found in self.phases.items() if what in found]
+
+
+def train(spec: RunSpec, context: RunContext) -> Result:
+    """The trained learner of a spec: the one that was kept, or trained now."""
+    return execute(training_run(spec), context)
+
+
+def trained_learner(spec: RunSpec, context: RunContext) -> Learner:
+    learner = train(spec, context).learner
+    assert learner is not None
+    return learner
+
+
+def execute_once(phased: PhasedRun, context: RunContext) -> Result:
+    """Execute a run whose result is recorded at once, and leave no checkpoint behind."""
+    result = execute(phased, context)
+    tidy(phased, context)
+    return result
+
+
+def train_and_test(spec: RunSpec, name: str, config: dict[str, Any], context: RunContext) -> Result:
+    """Train the learner of a spec, then test it."""
+    trained = train(spec, context)
+    assert trained.learner is not None
+    learner = trained.learner
+    test = PhasedRun(
+        name=name,
+        config=config,
+        start=lambda: learner,
+        phases=(final_phase(spec, film=2 if spec.splits.kind == "video" else 0),),
+        curve_metric=spec.splits.metrics[0],
+    )
+    result = execute_once(test, context)
+    valid = [found["metrics"] for phase, found in trained.phases.items() if phase.startswith("valid/")]
+    result.metrics = {
+        "test": result.phases["test"]["metrics"],
+        "valid": min(valid, key=lambda metrics: metrics[spec.splits.metrics[0]]),
+        "valid_by_epoch": valid,
+        "train_by_epoch": [found["metrics"] for name, found in trained.phases.items() if name.startswith("train/")],
+    }
+    result.datasets = {**training_run(spec).datasets, **test.datasets}
+    result.observation_shape = spec.splits.test.observation_shape
+    result.curve = trained.curve
+    result.seconds += trained.seconds
+    result.peak_memory = max(result.peak_memory, trained.peak_memory)
+    result.describe(spec)
+    return result
 
 
 @dataclass
-class _Course:
-    """Where a run is. All of it but the learner and its state is plain, and goes into a checkpoint's `extra`."""
+class _Progress:
+    """How far a run is. All of it but the learner and its state is plain, and goes into a checkpoint's `extra`."""
 
     learner: Learner
     curve: Prequential
     state: Any = None
     index: int = 0
-    """The pass under way."""
+    """The phase under way."""
     batch: int = 0
-    """Batches of it that are done."""
+    """Number of its batches that are done."""
     learnt: int = 0
-    """Batches learnt from in all passes."""
+    """Number of batches learnt from, over all phases."""
     meters: list[SequenceErrors] = field(default_factory=list)
     film: dict[str, Any] | None = None
     results: dict[str, Any] = field(default_factory=dict)
@@ -69,157 +148,173 @@ class _Course:
         return {"key": key, **plain, "curve": self.curve.tree(), "meters": [meter.tree() for meter in self.meters]}
 
 
-def execute(plan: Plan, workshop: Workshop) -> Outcome:
-    """Do what the plan says, or the rest of it."""
-    folder = workshop.runs / plan.folder
-    if plan.keep and (folder / LAST).is_file() and not workshop.fresh:
-        return _outcome(_load(folder / LAST, plan))
+def execute(phased: PhasedRun, context: RunContext) -> Result:
+    """Go through the phases of a run, or through the rest of them."""
+    folder = context.runs / phased.folder
+    if phased.keep and (folder / LAST).is_file() and not context.fresh:
+        return _result(_load(folder / LAST, phased), phased)
     folder.mkdir(parents=True, exist_ok=True)
-    course = _begin_or_resume(plan, workshop, folder)
-    done = sum(len(each) for each in plan.passes[: course.index]) + course.batch
-    workshop.reporter.begin(plan.name, sum(map(len, plan.passes)), done)
+    progress = _begin_or_resume(phased, context, folder)
+    done = sum(len(each) for each in phased.phases[: progress.index]) + progress.batch
+    context.reporter.begin(phased.name, sum(map(len, phased.phases)), done)
     try:
-        _go_on(plan, course, workshop, folder)
+        _continue(phased, progress, context, folder)
     finally:
-        workshop.reporter.end()
-    if plan.keep:
-        if course.best is not None:
-            course.learner = checkpoint.load(folder / BEST).learner
-        checkpoint.save(folder / LAST, course.learner, None, course.tree(plan.key))
+        context.reporter.end()
+    if phased.keep:
+        if progress.best is not None:
+            progress.learner = checkpoint.load(folder / BEST).learner
+        checkpoint.save(folder / LAST, progress.learner, None, progress.tree(phased.key))
         (folder / PROGRESS).unlink(missing_ok=True)
         (folder / BEST).unlink(missing_ok=True)
-    return _outcome(course)
+    return _result(progress, phased)
 
 
-def tidy(plan: Plan, workshop: Workshop) -> None:
-    """Remove the checkpoints of a plan whose record is written."""
-    folder = workshop.runs / plan.folder
+def tidy(phased: PhasedRun, context: RunContext) -> None:
+    """Remove the checkpoints of a run whose record is written."""
+    folder = context.runs / phased.folder
     for name in (PROGRESS, BEST):
         (folder / name).unlink(missing_ok=True)
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
 
 
-def _begin_or_resume(plan: Plan, workshop: Workshop, folder: Path) -> _Course:
-    if workshop.resume and (folder / PROGRESS).is_file():
-        return _load(folder / PROGRESS, plan)
-    return _Course(plan.start(), _new_curve(plan))
+def _begin_or_resume(phased: PhasedRun, context: RunContext, folder: Path) -> _Progress:
+    if context.resume and (folder / PROGRESS).is_file():
+        return _load(folder / PROGRESS, phased)
+    return _Progress(phased.start(), _new_curve(phased))
 
 
-def _new_curve(plan: Plan) -> Prequential:
-    return Prequential(make_metric(plan.curve_metric), fading=0.999, points=500)
+def _new_curve(phased: PhasedRun) -> Prequential:
+    return Prequential(make_metric(phased.curve_metric), fading=0.999, points=500)
 
 
-def _go_on(plan: Plan, course: _Course, workshop: Workshop, folder: Path) -> None:
+def _continue(phased: PhasedRun, progress: _Progress, context: RunContext, folder: Path) -> None:
     reset_peak_memory()
     clock = saved = time.monotonic()
-    while course.index < len(plan.passes):
-        now = plan.passes[course.index]
-        if course.batch == 0:
-            _open(now, course, folder)
-        for x, mask in now.batches(course.batch):
-            _one_batch(plan, now, course, x, mask)
-            course.batch += 1
-            loss = course.curve.compute()["faded"] if now.learn else course.meters[0].compute()
-            workshop.reporter.advance(x.shape[0] * x.shape[1], plan.curve_metric, loss)
-            moment = time.monotonic()
-            if workshop.stop.requested or moment - saved >= workshop.every:
-                course.seconds, clock = course.seconds + moment - clock, moment
-                _save(plan, course, folder)
+    while progress.index < len(phased.phases):
+        phase = phased.phases[progress.index]
+        if progress.batch == 0:
+            _open(phase, progress)
+        for x, mask in phase.batches(progress.batch):
+            _one_batch(phased, phase, progress, x, mask)
+            progress.batch += 1
+            loss = progress.curve.compute()["faded"] if phase.learn else progress.meters[0].compute()
+            context.reporter.advance(x.shape[0] * x.shape[1], phased.curve_metric, loss)
+            now = time.monotonic()
+            if context.stop.requested or now - saved >= context.every:
+                progress.seconds, clock = progress.seconds + now - clock, now
+                _save(phased, progress, folder)
                 saved = time.monotonic()
-                if workshop.stop.requested:
-                    raise Interrupted(plan.name)
-        _close(now, course, folder)
-        if plan.told is not None:
-            plan.told(now.name, course.results[now.name]["metrics"])
-        course.index, course.batch, course.state, course.film = course.index + 1, 0, None, None
-    course.seconds += time.monotonic() - clock
-    course.peak = max(course.peak, peak_memory())
+                if context.stop.requested:
+                    raise Interrupted(phased.name)
+        _close(phase, progress, folder)
+        if phased.after_phase is not None:
+            phased.after_phase(phase.name, progress.results[phase.name]["metrics"])
+        progress.index, progress.batch, progress.state, progress.film = progress.index + 1, 0, None, None
+        if phase.select and _out_of_patience(phased, progress):
+            break
+    progress.seconds += time.monotonic() - clock
+    progress.peak = max(progress.peak, peak_memory())
 
 
-def _open(now: Pass, course: _Course, folder: Path) -> None:
-    course.meters = [SequenceErrors(metric) for metric in now.metrics]
-    if now.from_best and course.best is not None:
-        course.learner = checkpoint.load(folder / BEST).learner
-    if now.learn:
-        course.changes.append([course.curve.tree()["steps"], now.data.name])
+def _out_of_patience(phased: PhasedRun, progress: _Progress) -> bool:
+    if phased.patience is None:
+        return False
+    selecting = [phase for phase in phased.phases if phase.select and phase.name in progress.results]
+    errors = [progress.results[phase.name]["metrics"][phase.metrics[0]] for phase in selecting]
+    best = min(range(len(errors)), key=errors.__getitem__)
+    return len(errors) - 1 - best >= phased.patience
 
 
-def _one_batch(plan: Plan, now: Pass, course: _Course, x: Tensor, mask: Tensor | None) -> None:
-    meters: list[Meter] = list(course.meters)
-    film = Film(now.film) if now.film and course.batch == 0 else None
+def _open(phase: Phase, progress: _Progress) -> None:
+    progress.meters = [SequenceErrors(metric) for metric in phase.metrics]
+    if phase.learn:
+        progress.changes.append([progress.curve.tree()["steps"], phase.data.name])
+
+
+def _one_batch(phased: PhasedRun, phase: Phase, progress: _Progress, x: Tensor, mask: Tensor | None) -> None:
+    meters: list[Meter] = list(progress.meters)
+    film = Film(phase.film) if phase.film and progress.batch == 0 else None
     if film is not None:
         meters.append(film)
-    if now.learn:
-        _set_step_size(plan, course)
-        meters.append(course.curve)
-        course.learnt += 1
-    last = not now.carry or course.batch + 1 == len(now)
-    outcome = run(
-        course.learner,
+    if phase.learn:
+        _set_step_size(phased, progress)
+        meters.append(progress.curve)
+        progress.learnt += 1
+    last = not phase.data.continuous or progress.batch + 1 == len(phase)
+    done = run(
+        progress.learner,
         x,
-        state=course.state,
-        learn=now.learn,
+        state=progress.state,
+        learn=phase.learn,
         mask=mask,
         meters=meters,
         end=last,
         keep_predictions=False,
     )
-    course.state = None if last else outcome.state
-    for meter in course.meters:
+    progress.state = None if last else done.state
+    for meter in progress.meters:
         meter.close()
     if film is not None:
-        course.film = {name: pack(array) for name, array in film.arrays().items()}
+        progress.film = {name: pack(array) for name, array in film.arrays().items()}
 
 
-def _set_step_size(plan: Plan, course: _Course) -> None:
-    """Linear from 1 to `decay`; a learner without a step size needs none."""
-    if plan.decay != 1.0 and hasattr(course.learner, "lr"):
-        total = sum(len(each) for each in plan.passes if each.learn)
-        share = 1 - (1 - plan.decay) * course.learnt / max(total, 1)
-        course.learner.lr = course.learner.options()["lr"] * share
+def _set_step_size(phased: PhasedRun, progress: _Progress) -> None:
+    """Linear from 1 to `decay`; a learner without a step size has nothing to set."""
+    if phased.decay != 1.0 and hasattr(progress.learner, "lr"):
+        total = sum(len(each) for each in phased.phases if each.learn)
+        share = 1 - (1 - phased.decay) * progress.learnt / max(total, 1)
+        progress.learner.lr = progress.learner.options()["lr"] * share
 
 
-def _close(now: Pass, course: _Course, folder: Path) -> None:
-    metrics = {meter.name: meter.compute() for meter in course.meters}
+def _close(phase: Phase, progress: _Progress, folder: Path) -> None:
+    metrics = {meter.name: meter.compute() for meter in progress.meters}
     result: dict[str, Any] = {"metrics": metrics}
-    if now.keep_errors:
-        result["errors"] = {meter.name: pack(meter.by_sequence()) for meter in course.meters}
-    if course.film is not None:
-        result["film"] = course.film
-    course.results[now.name] = result
-    value = metrics[now.metrics[0]]
-    if now.select and (course.best is None or value < course.best):
-        course.best = value
-        checkpoint.save(folder / BEST, course.learner)
+    if phase.keep_errors:
+        result["errors"] = {meter.name: pack(meter.by_sequence()) for meter in progress.meters}
+    if progress.film is not None:
+        result["film"] = progress.film
+    progress.results[phase.name] = result
+    value = metrics[phase.metrics[0]]
+    if phase.select and (progress.best is None or value < progress.best):
+        progress.best = value
+        checkpoint.save(folder / BEST, progress.learner)
 
 
-def _save(plan: Plan, course: _Course, folder: Path) -> None:
-    course.peak = max(course.peak, peak_memory())
-    checkpoint.save(folder / PROGRESS, course.learner, course.state, course.tree(plan.key))
+def _save(phased: PhasedRun, progress: _Progress, folder: Path) -> None:
+    progress.peak = max(progress.peak, peak_memory())
+    checkpoint.save(folder / PROGRESS, progress.learner, progress.state, progress.tree(phased.key))
 
 
-def _load(path: Path, plan: Plan) -> _Course:
+def _load(path: Path, phased: PhasedRun) -> _Progress:
     learner, state, tree = checkpoint.load(path)
-    if tree.get("key") != plan.key:
+    if tree.get("key") != phased.key:
         raise checkpoint.CheckpointError(f"{path}: belongs to another run; remove it, or leave out --resume")
-    course = _Course(learner, _new_curve(plan), state, **{name: tree[name] for name in _Course.PLAIN})
-    course.curve.load_tree(tree["curve"])
-    if course.index < len(plan.passes):
-        for metric, meter in zip(plan.passes[course.index].metrics, tree["meters"], strict=True):
-            course.meters.append(SequenceErrors(metric))
-            course.meters[-1].load_tree(meter)
-    return course
+    progress = _Progress(learner, _new_curve(phased), state, **{name: tree[name] for name in _Progress.PLAIN})
+    progress.curve.load_tree(tree["curve"])
+    if progress.index < len(phased.phases):
+        for metric, meter in zip(phased.phases[progress.index].metrics, tree["meters"], strict=True):
+            progress.meters.append(SequenceErrors(metric))
+            progress.meters[-1].load_tree(meter)
+    return progress
 
 
-def _outcome(course: _Course) -> Outcome:
-    points = course.curve.curve()
+def _result(progress: _Progress, phased: PhasedRun) -> Result:
+    points = progress.curve.curve()
     curve = {
-        "metric": course.curve.name,
+        "metric": progress.curve.name,
         "steps": [point.step for point in points],
         "mean": [point.mean for point in points],
         "faded": [point.faded for point in points],
-        "changes": course.changes,
-        "prequential": course.curve.compute()["mean"],
+        "changes": progress.changes,
+        "prequential": progress.curve.compute()["mean"],
     }
-    return Outcome(course.learner, course.results, curve, course.seconds, course.peak)
+    return Result(
+        learner=progress.learner,
+        phases=progress.results,
+        datasets=phased.datasets,
+        curve=curve,
+        seconds=progress.seconds,
+        peak_memory=progress.peak,
+    )

@@ -1,4 +1,4 @@
-"""Search the options of a learner for the smallest validation error; the test set is never looked at."""
+"""Search the options of a learner for the smallest validation error. The test set is never used."""
 
 from __future__ import annotations
 
@@ -9,60 +9,58 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ptncn.experiments.plan import Pass
+from ptncn.experiments.context import Interrupted, RunContext
+from ptncn.experiments.options import ONLINE_NAME
+from ptncn.experiments.phases import Phase, epoch_phases, training_run
 from ptncn.experiments.runner import execute, tidy
-from ptncn.experiments.setting import Setting
-from ptncn.experiments.training import Training
-from ptncn.experiments.workshop import Interrupted, Workshop
+from ptncn.experiments.spec import RunSpec
 from ptncn.files import write_atomically
-from ptncn.learners import describe
+from ptncn.learners.registry import describe
 
-LOOKS = 4
-"""Validation errors in the course of a trial: one that lies behind most others at a look is given up."""
+CHECKS = 4
+"""Validation errors taken during a trial; a trial that is behind most others at one of them is pruned."""
 
 
-class GivenUp(Exception):  # noqa: N818 (nothing went wrong)
-    """A trial is not worth going on with."""
+class Pruned(Exception):  # noqa: N818 (not an error)
+    """A trial is not worth continuing."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """What is searched, for whom, and where it is kept."""
+    """What is searched, and where the search is kept."""
 
-    model: str
-    data: str
-    setting: Setting
+    spec: RunSpec
+    """The run that a trial makes, with the options of the trial."""
     minutes: float
     trials: int | None
     storage: Path
-    """An SQLite file; a study that is there already goes on."""
-    seed: int = 0
+    """An SQLite file; an existing study is continued."""
 
     @property
     def name(self) -> str:
-        return f"{self.model}-{self.data}"
+        return f"{self.spec.row}-{self.spec.data}"
 
 
-def suggest(trial: Any, model: str) -> dict[str, Any]:
+def suggest(trial: Any, learner: str) -> dict[str, Any]:
     """The options of one trial."""
-    search = describe(model).search
+    search = describe(learner).search
     if search is None:
-        raise ValueError(f"{model!r} has nothing to tune")
+        raise ValueError(f"{learner!r} has nothing to tune")
     return search(trial)
 
 
-def first_points(model: str, kind: str, *, online: bool) -> list[dict[str, Any]]:
-    """What is tried before the search sets in.
+def first_points(learner: str, kind: str, *, online: bool) -> list[dict[str, Any]]:
+    """What is tried before the search samples points of its own.
 
     >>> [round(point["lr"], 4) for point in first_points("rnn-bptt", "video", online=False)]
     [0.001, 0.0003, 0.003, 0.0001, 0.01]
     """
-    entry = describe(model)
+    entry = describe(learner)
     return entry.first_points(entry.default_options(kind, online=online)) if entry.first_points else []
 
 
-def tune(study: Study, workshop: Workshop, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Search until the time or the trials are used up, and return what was found, as a config holds it."""
+def tune(study: Study, context: RunContext, report: Callable[[str], None]) -> dict[str, Any]:
+    """Search until the time or the trials are used up, and return the values found as a file holds them."""
     try:
         import optuna
     except ModuleNotFoundError as error:
@@ -75,32 +73,32 @@ def tune(study: Study, workshop: Workshop, tell: Callable[[str], None]) -> dict[
         pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=1),
         load_if_exists=True,
     )
-    search.sampler = optuna.samplers.TPESampler(seed=study.seed + len(search.trials))  # not the same points again
-    kind = Training(study.model, study.data, study.seed, study.setting).task.kind
+    search.sampler = optuna.samplers.TPESampler(seed=study.spec.seed + len(search.trials))  # not the same points again
 
     def objective(trial: Any) -> float:
-        options = suggest(trial, study.model)
+        options = suggest(trial, study.spec.learner)
         trial.set_user_attr("options", options)
 
-        def look(number: int, error: float) -> None:
+        def check(number: int, error: float) -> None:
             trial.report(error, number)
             if trial.should_prune():
-                raise GivenUp
+                raise Pruned
 
         try:
-            error = attempt(study, options, f"tune/{study.name}/{trial.number}", workshop, look)
-        except GivenUp:
-            tell(f"trial {trial.number}: given up")
+            error = attempt(study, options, f"tune/{study.name}/{trial.number}", context, check)
+        except Pruned:
+            report(f"trial {trial.number}: pruned")
             raise optuna.TrialPruned from None
         except FloatingPointError:
-            tell(f"trial {trial.number}: diverged")
+            report(f"trial {trial.number}: diverged")
             raise optuna.TrialPruned from None
-        tell(f"trial {trial.number}: {error:.4g} with {json.dumps(options)}")
+        report(f"trial {trial.number}: {error:.4g} with {json.dumps(options)}")
         return error
 
     stopped = False
     if not search.trials:
-        for point in first_points(study.model, kind, online=study.setting.batch_size == 1):
+        online = study.spec.config.batch_size == 1
+        for point in first_points(study.spec.learner, study.spec.splits.kind, online=online):
             search.enqueue_trial(point, skip_if_exists=True)
     try:
         search.optimize(objective, n_trials=study.trials, timeout=study.minutes * 60)
@@ -113,26 +111,27 @@ def tune(study: Study, workshop: Workshop, tell: Callable[[str], None]) -> dict[
 
 
 def attempt(
-    study: Study, options: dict[str, Any], name: str, workshop: Workshop, look: Callable[[int, float], None]
+    study: Study, options: dict[str, Any], name: str, context: RunContext, check: Callable[[int, float], None]
 ) -> float:
-    """Train once on the budget in `LOOKS` parts; the validation error after the last."""
-    wanted = Training(study.model, study.data, study.seed, replace(study.setting, epochs=1), options=options)
-    metric = wanted.task.metrics[0]
-    passes: list[Pass] = []
-    for number in range(LOOKS):
-        learn, choose = wanted.epoch(number)
-        passes += [replace(learn, limit=max(1, study.setting.sequences // LOOKS)), replace(choose, select=False)]
+    """Train once on the budget in `CHECKS` parts; the validation error after the last."""
+    config = study.spec.config
+    spec = replace(study.spec, config=replace(config, epochs=1), options={**study.spec.options, **options})
+    metric = spec.splits.metrics[0]
+    phases: list[Phase] = []
+    for number in range(CHECKS):
+        learn, valid = epoch_phases(spec, number)
+        phases += [replace(learn, limit=max(1, config.sequences // CHECKS)), replace(valid, select=False)]
 
-    def told(name: str, metrics: Mapping[str, float]) -> None:
-        part, _, number = name.partition("/")
+    def after_phase(phase: str, metrics: Mapping[str, float]) -> None:
+        part, _, number = phase.partition("/")
         if part == "valid":
-            look(int(number), metrics[metric])
+            check(int(number), metrics[metric])
 
-    plan = replace(wanted.plan(), name=name, passes=tuple(passes), keep=False, told=told)
+    phased = replace(training_run(spec), name=name, phases=tuple(phases), keep=False, after_phase=after_phase)
     try:
-        return execute(plan, workshop).metric(f"valid/{LOOKS - 1}", metric)
+        return execute(phased, context).metric(f"valid/{CHECKS - 1}", metric)
     finally:
-        tidy(plan, workshop)
+        tidy(phased, context)
 
 
 def summary(study: Study, search: Any, finished: list[Any]) -> dict[str, Any]:
@@ -141,9 +140,9 @@ def summary(study: Study, search: Any, finished: list[Any]) -> dict[str, Any]:
     over = [trial for trial in search.trials if trial.state.is_finished()]
     ranked = sorted(finished, key=lambda trial: trial.value)[:5]
     return {
-        "model": study.model,
-        "data": study.data,
-        "source": Training(study.model, study.data, study.seed, study.setting).task.source,
+        "model": study.spec.row,
+        "data": study.spec.data,
+        "source": study.spec.splits.source,
         "options": best.user_attrs["options"],
         "validation": best.value,
         "study": {
@@ -151,14 +150,15 @@ def summary(study: Study, search: Any, finished: list[Any]) -> dict[str, Any]:
             "finished": len(finished),
             "given_up": len(over) - len(finished),
             "best": [{"value": trial.value, "options": trial.user_attrs["options"]} for trial in ranked],
-            "setting": study.setting.values(),
+            "setting": study.spec.config.values(),
             "when": time.strftime("%Y-%m-%d"),
         },
     }
 
 
-def write_config(found: dict[str, Any], folder: Path, name: str) -> Path:
+def write_tuned(found: dict[str, Any], folder: Path, *, online: bool) -> Path:
+    """Write the values found to `folder`, under the name by which runs find them."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{found['model']}-{name}.json"
+    path = folder / f"{found['model']}-{ONLINE_NAME if online else found['data']}.json"
     write_atomically(path, (json.dumps(found, indent=1) + "\n").encode())
     return path

@@ -1,25 +1,27 @@
-"""Table III: networks meet objects they have never seen, and may not change a weight."""
+"""Table III: networks see objects for the first time, with frozen weights."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from ptncn.experiments.base import Cells, Experiment, Findings, Job, collect, evaluate, paper_cells
-from ptncn.experiments.plan import Plan
-from ptncn.experiments.prediction import final_pass, notes
-from ptncn.experiments.setting import VIDEO
-from ptncn.experiments.training import Training
-from ptncn.experiments.workshop import Workshop
+from ptncn.experiments.config import VIDEO
+from ptncn.experiments.context import RunContext
+from ptncn.experiments.experiment import Cells, Experiment, paper_cells
+from ptncn.experiments.page import CE, FILMS_AND_SURPRISE, SE, Page
+from ptncn.experiments.phases import PhasedRun, final_phase
+from ptncn.experiments.runner import Result, execute_once, trained_learner
+from ptncn.experiments.spec import RunSpec
 from ptncn.records import Record
 
-MODELS = ("lstm-bptt", "lstm-sab", "lstm-rtrl", "ptncn")
+ROWS = ("lstm-bptt", "lstm-sab", "lstm-rtrl", "ptncn")
 ARROW = "-to-"
-WAYS = (f"notmnist{ARROW}mnist", f"mnist{ARROW}notmnist")
+DIRECTIONS = (f"notmnist{ARROW}mnist", f"mnist{ARROW}notmnist")
 
 
-def training(job: Job) -> Training:
-    """The network of table I that was trained on the first dataset."""
-    return Training(job.model, ends(job.data)[0], job.seed, VIDEO[job.scale], job.configs)
+def training(spec: RunSpec) -> RunSpec:
+    """The learner of table I that was trained on the first dataset."""
+    return replace(spec, data=ends(spec.data)[0])
 
 
 def ends(data: str) -> tuple[str, str]:
@@ -29,47 +31,58 @@ def ends(data: str) -> tuple[str, str]:
     """
     first, arrow, second = data.partition(ARROW)
     if not arrow:
-        raise ValueError(f"{data!r} names one dataset; two, such as mnist{ARROW}notmnist, would be right")
+        raise ValueError(f"data: expected two datasets, such as mnist{ARROW}notmnist, got {data!r}")
     return first, second
 
 
-def config(job: Job) -> dict[str, Any]:
-    return {"training": training(job).config, "tested_on": ends(job.data)[1]}
+def values(spec: RunSpec) -> dict[str, Any]:
+    return {"training": training(spec).values(), "tested_on": ends(spec.data)[1]}
 
 
-def run(job: Job, workshop: Workshop) -> Findings:
-    wanted = training(job)
-    unseen = Training(job.model, ends(job.data)[1], job.seed, wanted.setting)
-    plan = Plan(
-        name=f"zero-shot/{job.model}/{job.data}/{job.seed}",
-        config=config(job),
-        start=lambda: wanted.make(workshop).learner,
-        passes=(final_pass(unseen, film=2),),
+def run(spec: RunSpec, context: RunContext) -> Result:
+    trained, unseen = training(spec), replace(spec, data=ends(spec.data)[1])
+    phased = PhasedRun(
+        name=f"zero-shot/{spec.row}/{spec.data}/{spec.seed}",
+        config=values(spec),
+        start=lambda: trained_learner(trained, context),
+        phases=(final_phase(unseen, film=2),),
         curve_metric="se",
     )
-    outcome = evaluate(plan, workshop)
-    shape = unseen.task.test.observation_shape
-    found = collect(outcome, plan, metrics=outcome.results["test"]["metrics"], shape=shape)
-    found.notes = [*notes(wanted), *unseen.task.notes]
-    return found
+    result = execute_once(phased, context)
+    result.metrics = result.phases["test"]["metrics"]
+    result.observation_shape = unseen.splits.test.observation_shape
+    result.describe(trained, unseen)
+    return result
 
 
 def cells(record: Record) -> Cells:
     return {metric: {record.data: value} for metric, value in record.metrics.items()}
 
 
+PAGE = Page(
+    title="Table III: objects never seen, weights frozen",
+    question="What does a network that only knows digits make of letters, and the other way round, if its weights are "
+    "frozen? The P-TNCN still corrects its states.",
+    metrics=(CE, SE),
+    metric_labels={"ce": "CE", "se": "SE"},
+    errors=lambda metric, column: ("test", metric),
+    figures=(FILMS_AND_SURPRISE,),
+)
+
 EXPERIMENT = Experiment(
     name="zero-shot",
     about="table III: trained on digits, tested on letters with frozen weights, and the other way round",
-    models=dict.fromkeys(WAYS, MODELS),
+    rows=dict.fromkeys(DIRECTIONS, ROWS),
+    config=lambda data, scale: VIDEO[scale],
     seeds={scale: VIDEO[scale].seeds for scale in VIDEO},
-    config=config,
+    values=values,
     run=run,
     cells=cells,
-    trainings=lambda job: [training(job)],
-    test=("test", "se"),
+    trains=lambda spec: [training(spec)],
+    compared_by=("test", "se"),
+    page=PAGE,
     paper=paper_cells(
-        WAYS,
+        DIRECTIONS,
         ("ce", "se"),
         ("lstm-bptt", 492.21, 104.76, 1297.26, 325.56),
         ("lstm-sab", 499.21, 105.87, 1299.28, 329.59),

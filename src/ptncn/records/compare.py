@@ -1,4 +1,4 @@
-"""Whether one model is better than another beyond chance, and how much models vary between trials."""
+"""Paired tests between two learners, and the spread of one learner over trials."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from scipy import stats
 
 @dataclass(frozen=True)
 class Summary:
-    """Of the same number in several trials."""
+    """The same number over several trials."""
 
     mean: float
     sd: float
-    """With n − 1 in the denominator; NaN for a single trial."""
+    """Sample standard deviation (n − 1); NaN for a single trial."""
     trials: int
 
     def __str__(self) -> str:
@@ -31,29 +31,29 @@ def summarise(values: Sequence[float]) -> Summary:
     2.00 ± 1.00
     """
     if not values:
-        raise ValueError("no trial to summarise")
+        raise ValueError("values: expected at least one trial, got none")
     sd = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
     return Summary(float(np.mean(values)), sd, len(values))
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Of two models by their errors on the same sequences, or in the same trials."""
+    """Two learners compared by their errors on the same sequences, or in the same trials."""
 
     pairs: int
     difference: float
-    """Mean of ours − theirs: negative where ours is better."""
+    """Mean of ours − theirs: negative if ours is better."""
     low: float
     high: float
-    """Where the mean difference lies with 95 % confidence, by Student's t."""
+    """The 95 % confidence interval of the mean difference, by Student's t."""
     p_t: float
-    """Of the paired t test: the chance of such a difference if there were none."""
+    """p value of the paired t test."""
     p_wilcoxon: float
-    """Of the signed rank test, which asks nothing of how the differences are distributed."""
+    """p value of Wilcoxon's signed rank test, which assumes no distribution."""
 
     @property
     def beyond_chance(self) -> bool:
-        """Whether both tests say so at 0.05."""
+        """Whether both tests reject chance at 0.05."""
         return max(self.p_t, self.p_wilcoxon) < 0.05
 
 
@@ -64,23 +64,25 @@ def compare(ours: ArrayLike, theirs: ArrayLike) -> Comparison:
     True
     """
     first, second = np.asarray(ours, float), np.asarray(theirs, float)
-    if first.shape != second.shape or first.ndim != 1 or len(first) < 2:
-        raise ValueError(
-            f"errors of shapes {first.shape} and {second.shape}; two lists of one length, at least 2, are needed"
-        )
+    if first.shape != second.shape or first.ndim != 1:
+        raise ValueError(f"errors: expected two lists of one length, got shapes {first.shape} and {second.shape}")
+    scored = np.isfinite(first) & np.isfinite(second)  # a text of one symbol has no error: nothing came before it
+    first, second = first[scored], second[scored]
+    if len(first) < 2:
+        raise ValueError(f"errors: expected at least 2 pairs, got {len(first)}")
     gap = first - second
-    gap = gap[np.isfinite(gap)]  # a text of one symbol has no error: nothing came before it
-    if len(gap) < 2:
-        raise ValueError(f"errors of {len(gap)} pairs; at least 2 are needed")
-    mean, error = float(gap.mean()), float(gap.std(ddof=1)) / math.sqrt(len(gap))
-    if error == 0.0:
+    mean = float(gap.mean())
+    if np.ptp(gap) == 0.0:  # no spread, so no test: the same difference everywhere
         p = 1.0 if mean == 0.0 else 0.0
         return Comparison(len(gap), mean, mean, mean, p, p)
-    reach = error * float(stats.t.ppf(0.975, len(gap) - 1))
-    p_t = 2 * float(stats.t.sf(abs(mean) / error, len(gap) - 1))
-    return Comparison(len(gap), mean, mean - reach, mean + reach, p_t, _signed_ranks(gap))
+    t_test = stats.ttest_rel(first, second)
+    interval = t_test.confidence_interval(0.95)
+    wilcoxon = stats.wilcoxon(first, second, method=_wilcoxon_method(gap))
+    return Comparison(
+        len(gap), mean, float(interval.low), float(interval.high), float(t_test.pvalue), float(wilcoxon.pvalue)
+    )
 
 
-def _signed_ranks(gap: np.ndarray[Any, Any]) -> float:
-    method = "exact" if len(gap) <= 25 and len(np.unique(np.abs(gap))) == len(gap) and gap.all() else "approx"
-    return float(stats.wilcoxon(gap, method=method).pvalue)
+def _wilcoxon_method(gap: np.ndarray[Any, Any]) -> str:
+    """Exact only for few pairs without ties and zeros."""
+    return "exact" if len(gap) <= 25 and len(np.unique(np.abs(gap))) == len(gap) and gap.all() else "approx"

@@ -41,5 +41,5 @@ def unpack(packed: Mapping[str, Any]) -> NDArray[Any]:
     except (KeyError, TypeError, ValueError, binascii.Error, zlib.error) as error:
         raise ValueError(f"not a packed array: {error!r}") from error
     if len(raw) != wanted:
-        raise ValueError(f"a packed array of shape {shape} and {packed['dtype']} holds another number of bytes")
+        raise ValueError(f"a packed array of shape {shape} and {packed['dtype']} has another number of bytes")
     return np.frombuffer(raw, kind).reshape(shape)

@@ -1,4 +1,4 @@
-"""What is written down of a run."""
+"""What is written down about a run."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ STATUSES = ("running", "failed", "finished")
 
 
 class RecordError(ValueError):
-    """The file is not a record that this version can read; the message says which and why."""
+    """The file is not a record that this version can read; the message names it and says why."""
 
 
 def versions() -> dict[str, Any]:
-    """Of what the numbers depend on."""
+    """The versions of what the numbers depend on."""
     from ptncn import __version__
 
     return {
@@ -41,19 +41,20 @@ def versions() -> dict[str, Any]:
 
 @dataclass(kw_only=True)
 class Record:
-    """One run of one model. Nothing else is needed to make a table, a figure, or the run again."""
+    """One run of one learner. Nothing else is needed to make a table, a figure, or the run again."""
 
     schema: int = SCHEMA
     experiment: str
     model: str
+    """The row of the table: a learner, or a variant of one."""
     data: str
-    """What the column of the table is called."""
+    """The column of the table."""
     scale: str
     seed: int
     status: str = "running"
-    """"running" as long as it is not over, "failed" with a reason in `notes`, or "finished"."""
+    """"running", "failed" with a reason in `notes`, or "finished"."""
     command: str = ""
-    """What makes this run again."""
+    """The command that makes this run again."""
     started: str = ""
     finished: str | None = None
     versions: dict[str, Any] = field(default_factory=versions)
@@ -62,40 +63,42 @@ class Record:
     learner: dict[str, Any] = field(default_factory=dict)
     """Every option of the learner, those left at their defaults included."""
     datasets: dict[str, Any] = field(default_factory=dict)
-    """By what it was used for: {"name", "sha256", "sequences"} of each dataset."""
+    """By phase: {"name", "sha256", "sequences"} of its dataset."""
     metrics: dict[str, Any] = field(default_factory=dict)
     curve: dict[str, Any] = field(default_factory=dict)
-    """The course of learning: lists of equal length by name, and "changes": where the data changed."""
+    """The learning curve: lists of equal length by name, and "changes": where the data changed."""
     errors: dict[str, Any] = field(default_factory=dict)
-    """Of each test: by metric, the packed mean error of each sequence, in the order of the dataset."""
+    """By phase and metric: the packed mean error of each sequence, in the order of the dataset."""
     films: dict[str, Any] = field(default_factory=dict)
-    """Of some tests: packed frames of a few sequences and of their predictions."""
+    """By phase: packed frames of a few sequences and of their predictions."""
     seconds: float = 0.0
-    """Of computing, the parts before an interruption included."""
+    """Computing time, including that before an interruption."""
     peak_memory: int | None = None
-    """Bytes of the process, at most."""
+    """Peak memory of the process in bytes."""
     notes: list[str] = field(default_factory=list)
-    """What a reader should know: a dataset that stands in for another, why a run failed."""
+    """What a reader should know, such as why a run failed."""
+    stand_ins: dict[str, str] = field(default_factory=dict)
+    """{dataset asked for: embedded dataset used in its place}."""
 
     def write(self, path: Path) -> None:
-        """Write to `path`, whole or not at all."""
+        """Write to `path` atomically."""
         path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(_plain(dataclasses.asdict(self)), indent=1, ensure_ascii=False, allow_nan=False)
         write_atomically(path, (text + "\n").encode())
 
-    def sequence_errors(self, test: str, metric: str) -> np.ndarray[Any, Any]:
-        """(N,) the mean error of each sequence of a test, in the order of the dataset."""
-        if metric not in self.errors.get(test, {}):
+    def sequence_errors(self, phase: str, metric: str) -> np.ndarray[Any, Any]:
+        """(N,) the mean error of each sequence of a phase, in the order of the dataset."""
+        if metric not in self.errors.get(phase, {}):
             known = [f"{name} {each}" for name, metrics in self.errors.items() for each in metrics]
             raise RecordError(
-                f"the record of {self.model} on {self.data} has no errors of {test} {metric}; it has: "
+                f"the record of {self.model} on {self.data} has no errors of {phase} {metric}; it has: "
                 f"{', '.join(known) or 'none'}"
             )
-        return unpack(self.errors[test][metric])
+        return unpack(self.errors[phase][metric])
 
 
 def read_record(path: str | Path) -> Record:
-    """Read and check a record; what is wrong is said in one line."""
+    """Read and check a record; a RecordError of one line says what is wrong."""
     path = Path(path)
     try:
         tree = json.loads(path.read_bytes())
@@ -106,15 +109,26 @@ def read_record(path: str | Path) -> Record:
     if not isinstance(tree, dict) or "experiment" not in tree:
         raise RecordError(f"{path}: not a record: it names no experiment")
     if tree.get("schema") != SCHEMA:
-        raise RecordError(f"{path}: a record of version {tree.get('schema')!r}; this program reads version {SCHEMA}")
+        raise RecordError(f"{path}: expected a record of version {SCHEMA}, got version {tree.get('schema')!r}")
     problem = _problem(tree)
     if problem:
         raise RecordError(f"{path}: {problem}")
+    tree.setdefault("stand_ins", _stand_ins(tree["config"] if isinstance(tree.get("config"), dict) else {}))
     return Record(**tree)
 
 
+def _stand_ins(config: Mapping[str, Any]) -> dict[str, str]:
+    """The field of records from before it, by the datasets that their config names."""
+    trained = config.get("training", config)
+    if not isinstance(trained, Mapping) or "source" not in trained:
+        return {}
+    asked, used = str(trained.get("data", "")), trained["source"]
+    pairs = zip(asked.split("+"), used if isinstance(used, list) else [used], strict=False)
+    return {name: str(source) for name, source in pairs if name != source}
+
+
 def find_records(places: Iterable[str | Path]) -> tuple[list[Record], list[str]]:
-    """All records in files and folders, and a line for each file that is none."""
+    """All records in files and folders, and a line for each file that is not a record."""
     records, problems = [], []
     for place in map(Path, places):
         for path in sorted(place.rglob("*.json")) if place.is_dir() else [place]:
@@ -140,9 +154,9 @@ def _problem(tree: Mapping[str, Any]) -> str | None:
             kind = int | float
         if not isinstance(value, kind):
             wanted = getattr(kind, "__name__", str(kind))
-            return f"the field {name!r} holds {str(value)[:40]!r}; {wanted} would be right"
+            return f"the field {name!r} holds {str(value)[:40]!r}; expected {wanted}"
     if tree.get("status", "running") not in STATUSES:
-        return f"the status is {tree['status']!r}; one of {', '.join(STATUSES)} would be right"
+        return f"status: expected one of {', '.join(STATUSES)}, got {tree['status']!r}"
     return None
 
 
@@ -151,7 +165,7 @@ def _has_no_default(each: dataclasses.Field[Any]) -> bool:
 
 
 def _plain(tree: Any) -> Any:
-    """Numbers that JSON does not have become null."""
+    """NaN and infinities become null, since JSON has neither."""
     if isinstance(tree, float):
         return tree if math.isfinite(tree) else None
     if isinstance(tree, Mapping):

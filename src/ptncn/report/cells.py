@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptncn.experiments.base import Experiment
+from ptncn.experiments.experiment import Experiment
 from ptncn.records import Comparison, RecordError, Summary, compare, summarise
 from ptncn.report.scale import setting_of
 from ptncn.report.sources import Source
@@ -47,9 +47,8 @@ class Cell:
 
 def other_data(source: Source) -> str:
     """Why the numbers of a run cannot be held against the paper's, or nothing."""
-    stand_ins = [note for note in source.record.notes if "stand in for" in str(note)]
-    if stand_ins:
-        return "; ".join(stand_ins)
+    if source.record.stand_ins:
+        return "; ".join(f"{used} in place of {asked}" for asked, used in source.record.stand_ins.items())
     canvas = setting_of(source.record).get("canvas", 64)
     return "" if canvas == 64 else f"videos of {canvas} × {canvas} pixels, not 64 × 64"
 
@@ -59,7 +58,7 @@ def cells_of(experiment: Experiment, sources: Sequence[Source], metric: str) -> 
     known = experiment.paper.get(metric, {})
     measured = {column: None for source in sources for column in source.cells.get(metric, {})}
     columns = dict.fromkeys([*(column for row in known.values() for column in row if column in measured), *measured])
-    roster = [model for models in experiment.models.values() for model in models]
+    roster = [model for models in experiment.rows.values() for model in models]
     recorded = {source.record.model for source in sources}
     models = dict.fromkeys([*known, *(model for model in roster if model in recorded), *sorted(recorded)])
     found = []

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ptncn.experiments import find_experiment
-from ptncn.experiments.base import Experiment
+from ptncn.experiments.experiment import Experiment
 from ptncn.report.cells import cells_of, metrics_of, other_data
 from ptncn.report.illustrations import illustrate
 from ptncn.report.labels import label
@@ -47,7 +47,7 @@ def make_chapters(found: Gathered) -> Iterator[Chapter]:
         stem = f"{name}-{scale}" if several else name
         experiment = find_experiment(name)
         sources = [each for each in found.sources if (each.record.experiment, each.record.scale) == (name, scale)]
-        roster = list(dict.fromkeys(model for models in experiment.models.values() for model in models))
+        roster = list(dict.fromkeys(model for models in experiment.rows.values() for model in models))
         sources.sort(key=lambda each: roster.index(each.record.model) if each.record.model in roster else len(roster))
         missing = [why for record, why in found.unfinished if (record.experiment, record.scale) == (name, scale)]
         yield _chapter(stem, scale, experiment, SUBJECTS[name], sources, missing)

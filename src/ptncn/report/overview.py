@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptncn.experiments.base import Experiment
+from ptncn.experiments.experiment import Experiment
 from ptncn.report.cells import cells_of, metrics_of, number
 from ptncn.report.labels import label
 from ptncn.report.sources import Source

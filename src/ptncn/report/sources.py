@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ptncn.experiments import NAMES, find_experiment
-from ptncn.experiments.base import Cells
+from ptncn.experiments import EXPERIMENTS, find_experiment
+from ptncn.experiments.experiment import Cells
 from ptncn.records import Record, RecordError, read_record
 
 BROKEN = (KeyError, TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError)
@@ -39,7 +39,7 @@ class Gathered:
         """(experiment, scale) of every run, in the paper's order."""
         records = [source.record for source in self.sources] + [record for record, _ in self.unfinished]
         found = {(record.experiment, record.scale) for record in records}
-        return sorted(found, key=lambda pair: (NAMES.index(pair[0]), pair[1]))
+        return sorted(found, key=lambda pair: (EXPERIMENTS.names().index(pair[0]), pair[1]))
 
 
 def gather(places: Sequence[Path]) -> Gathered:
@@ -80,7 +80,7 @@ def _add(found: Gathered, file: Path) -> None:
     except RecordError as error:
         found.unreadable.append(str(error).replace(str(file), shown))
         return
-    if record.experiment not in NAMES:
+    if record.experiment not in EXPERIMENTS:
         found.unreadable.append(f"{shown}: a record of {record.experiment!r}, which is no table of the paper")
         return
     if record.status != "finished":

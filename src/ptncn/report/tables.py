@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ptncn.experiments.base import Experiment
+from ptncn.experiments.experiment import Experiment
 from ptncn.report.cells import Cell, cells_of, differ, metrics_of, number
 from ptncn.report.labels import label
 from ptncn.report.model import Table
@@ -153,11 +153,11 @@ def command(experiment: Experiment, sources: Sequence[Source]) -> str:
     records = [source.record for source in sources]
     scale, trials = records[0].scale, max(record.seed for record in records) + 1
     line = f"ptncn reproduce {experiment.name} --scale {scale}"
-    roster = {model for models in experiment.models.values() for model in models}
+    roster = {model for models in experiment.rows.values() for model in models}
     strangers = {record.model for record in records} - roster
     if strangers:
         line += f" --models {','.join(dict.fromkeys(record.model for record in records))}"
-    elsewhere = {record.data for record in records} - set(experiment.models)
+    elsewhere = {record.data for record in records} - set(experiment.rows)
     if elsewhere:
         line += f" --data {','.join(dict.fromkeys(record.data for record in records))}"
     return line if trials == experiment.seeds.get(scale) else f"{line} --seeds {trials}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ptncn.experiments import NAMES
+from ptncn.experiments import EXPERIMENTS
 from ptncn.files import write_atomically
 from ptncn.report.chapter import Chapter
 from ptncn.report.html import make_page
@@ -101,5 +101,6 @@ def _write(out: Path, files: Mapping[str, bytes]) -> None:
     for page in pages:
         page.unlink()
     for figure in (out / FOLDER).glob("*"):
-        if figure not in kept and figure.stem.startswith(NAMES) and figure.suffix in (".svg", ".png", ".gif"):
+        named = figure.stem.startswith(tuple(EXPERIMENTS))
+        if figure not in kept and named and figure.suffix in (".svg", ".png", ".gif"):
             figure.unlink()

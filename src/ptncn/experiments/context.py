@@ -1,4 +1,4 @@
-"""Where runs happen: the folder of their checkpoints, the progress bar, and the wish to stop."""
+"""Where a run happens: its folder of checkpoints, the progress bar, and requests to stop."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from ptncn.system import ENDINGS
 
 
-class Interrupted(Exception):  # noqa: N818 (nothing went wrong)
-    """Somebody asked for the end; a checkpoint was written first."""
+class Interrupted(Exception):  # noqa: N818 (not an error)
+    """The run was asked to stop, and wrote a checkpoint first."""
 
 
 class Stop:
-    """Ctrl-C and SIGTERM, heard at the end of a batch; a second Ctrl-C is heard at once."""
+    """Ctrl-C and SIGTERM, acted on at the end of a batch; a second Ctrl-C acts at once."""
 
     def __init__(self) -> None:
         self.requested = False
@@ -32,21 +32,21 @@ class Stop:
         if threading.current_thread() is not threading.main_thread():
             yield self
             return
-        before = {number: signal.signal(number, self._hear) for number in ENDINGS}
+        before = {number: signal.signal(number, self._request) for number in ENDINGS}
         try:
             yield self
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _hear(self, number: int, frame: FrameType | None) -> None:
+    def _request(self, number: int, frame: FrameType | None) -> None:
         if self.requested and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.requested = True
 
 
 class Reporter:
-    """A progress bar on stderr with loss, speed and time left; nothing where stderr is not a terminal."""
+    """A progress bar on stderr with loss, speed and time left; silent if stderr is not a terminal."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.console = Console(stderr=True, highlight=False)
@@ -89,13 +89,15 @@ class Reporter:
 
 
 @dataclass
-class Workshop:
+class RunContext:
+    """What a run needs to know about the process it is in."""
+
     runs: Path = Path("runs")
-    """Checkpoints, and networks that were trained."""
+    """Folder of checkpoints and trained learners."""
     resume: bool = False
-    """Go on from checkpoints."""
+    """Continue from checkpoints."""
     fresh: bool = False
-    """Train anew what was trained before."""
+    """Train again what was trained before."""
     every: float = 60.0
     """Seconds between two checkpoints."""
     reporter: Reporter = field(default_factory=Reporter)

@@ -8,8 +8,9 @@ import typer
 from typer.testing import CliRunner
 
 from ptncn import load
-from ptncn.commands.evaluate import evaluate
-from ptncn.commands.train import read_options, train
+from ptncn.cli.common import parse_options
+from ptncn.cli.evaluate import evaluate
+from ptncn.cli.train import train
 from ptncn.records import find_records
 
 app = typer.Typer()
@@ -68,7 +69,7 @@ def test_learning_goes_on_while_testing_but_not_in_the_file(somewhere):
     ("arguments", "complaint"),
     [
         (("train", "lstm", "digits"), "lstm-bptt"),
-        (("train", "ptncn", "digit"), "choose one of: mnist"),
+        (("train", "ptncn", "digit"), "did you mean 'digits'"),
         (("train", "ptncn", "digits", *SMALL, "-o", "bета=1"), "unknown option"),
         (("train", "ptncn", "digits", "-o", "beta"), "NAME=VALUE"),
         (("eval", "nothing.safetensors", "digits"), "no such checkpoint"),
@@ -85,5 +86,5 @@ def test_a_network_for_other_observations_is_refused():
     assert "1024 numbers, but ptb has 95" in run("eval", "trained/network.safetensors", "ptb", exit_code=1).stderr
 
 
-def test_options_are_read_as_json_or_text():
-    assert read_options(["a=1", "b=x", "c=[1, 2]", "d=null"]) == {"a": 1, "b": "x", "c": [1, 2], "d": None}
+def test_options_are_values_or_text():
+    assert parse_options(["a=1", "b=x", "c=[1, 2]", "d=null"]) == {"a": 1, "b": "x", "c": [1, 2], "d": None}

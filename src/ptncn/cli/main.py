@@ -17,20 +17,20 @@ COMMANDS = {
     "eval": "evaluate",
     **{name: name for name in ("tune", "report")},
 }
-"""Each is a module of `ptncn.commands` with a function of that name, or with an `app` that has commands of its own."""
+"""{command: module of `ptncn.cli`}; a module has a function of its name, or an `app` with commands of its own."""
 
 
 class LazyGroup(TyperGroup):
-    """Imports a command when it is called: nobody waits for those that were not asked for."""
+    """Imports a command when it is called, so that `ptncn --help` is quick."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A stand-in that has the first line of the module's docstring, “`ptncn NAME`: what it does”, for its help."""
+        """A placeholder whose help is the first line of the module's docstring, “`ptncn NAME`: what it does”."""
         if cmd_name not in COMMANDS:
             return None
-        path = Path(__file__).parent / "commands" / f"{COMMANDS[cmd_name]}.py"
+        path = Path(__file__).parent / f"{COMMANDS[cmd_name]}.py"
         about = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
         line = about.partition("\n")[0].partition(": ")[2]
         return TyperCommand(cmd_name, help=line[:1].upper() + line[1:])
@@ -42,12 +42,12 @@ class LazyGroup(TyperGroup):
 
 def load(name: str) -> Any:
     """The command itself."""
-    module = import_module(f"ptncn.commands.{COMMANDS[name]}")
+    module = import_module(f"ptncn.cli.{COMMANDS[name]}")
     if hasattr(module, "app"):
         return typer.main.get_group(module.app)
-    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    alone.command(name)(getattr(module, COMMANDS[name]))
-    return typer.main.get_command(alone)
+    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    single.command(name)(getattr(module, COMMANDS[name]))
+    return typer.main.get_command(single)
 
 
 app = typer.Typer(
@@ -55,7 +55,7 @@ app = typer.Typer(
 )
 
 
-def tell_version(asked: bool) -> None:
+def print_version(asked: bool) -> None:
     if asked:
         typer.echo(f"ptncn {__version__}")
         raise typer.Exit
@@ -64,7 +64,7 @@ def tell_version(asked: bool) -> None:
 @app.callback()
 def ptncn(
     version: Annotated[
-        bool, typer.Option("--version", callback=tell_version, is_eager=True, help="Tell the version and stop.")
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Learn sequences online: Parallel Temporal Neural Coding Networks and the learners they are compared with."""

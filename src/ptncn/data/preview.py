@@ -1,4 +1,4 @@
-"""Pictures of sequences: an animated GIF, a filmstrip or a curve."""
+"""Look at a dataset: an animated GIF, a filmstrip, a curve, or text."""
 
 from __future__ import annotations
 
@@ -11,11 +11,41 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
+from ptncn.data.arrays import load_sequences
 from ptncn.data.errors import DataError
+from ptncn.data.images import Images
+from ptncn.data.registry import DATASETS, bouncing
+from ptncn.data.sequences import SequenceDataset
+from ptncn.data.text import Text, TextStream
 from ptncn.files import write_atomically
 
 GAP = 2
 """Pixels between pictures."""
+
+
+def preview(name: str, out: Path | None, *, split: str, count: int, objects: int, seed: int) -> list[str]:
+    """Write a picture of some sequences to `out`, or return some text; the lines are for the reader."""
+    data = _find(name, split, objects, seed)
+    if isinstance(data, Text | TextStream):
+        if out is not None:
+            raise DataError(f"{name} is text, which is printed, not drawn: leave out --out {out}")
+        text = data.text if isinstance(data, TextStream) else data
+        return [text.decode(text[i]) for i in range(min(count, len(text)))]
+    shown = 1 if data.continuous else min(count, len(data))
+    x, shape = data.batch(range(shown)).x, data.observation_shape
+    path = out or Path(f"{Path(name).stem}.{'gif' if len(shape) == 2 else 'png'}")
+    draw(x, shape, path)
+    return [f"{path}: {x.shape[1]} × {x.shape[0]} steps of {name}"]
+
+
+def _find(name: str, split: str, objects: int, seed: int) -> SequenceDataset:
+    if name not in DATASETS:
+        if Path(name).exists():
+            return load_sequences(name)
+        raise DataError(f"{name}: neither a dataset of `ptncn data list` nor a file or folder")
+    entry = DATASETS[name]
+    found = entry.open(split if split != "train" or "train" in entry.splits else entry.splits[0])
+    return bouncing(name, split, objects=objects, seed=seed) if isinstance(found, Images) else found
 
 
 def draw(x: Tensor, shape: tuple[int, ...], path: Path, *, enlarge: int = 2, milliseconds: int = 100) -> None:

@@ -1,0 +1,124 @@
+"""`ptncn reproduce`: the paper's tables and figures with our numbers beside them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from ptncn.cli.common import OPTION_HELP, note, one_line_errors, parse_options, say_how_to_continue, split_names
+from ptncn.experiments import EXPERIMENTS
+from ptncn.experiments.config import SCALES
+from ptncn.experiments.context import Interrupted, Stop
+from ptncn.experiments.experiment import Experiment
+from ptncn.experiments.launcher import LaunchOptions, launch, read_results
+from ptncn.experiments.options import TUNED
+from ptncn.experiments.spec import RunSpec
+from ptncn.experiments.summary import comparison_lines, draw_tables, mean_cells
+
+
+def reproduce(
+    experiments: Annotated[list[str], typer.Argument(help=f"Any of {', '.join(EXPERIMENTS)}; or all.")],
+    scale: Annotated[
+        str, typer.Option(help=f"One of {', '.join(SCALES)}: seconds, about an hour a table, or the paper's sizes.")
+    ] = "laptop",
+    learners: Annotated[
+        list[str] | None,
+        typer.Option("--learners", "--models", help="Only these rows; several with commas or repeated."),
+    ] = None,
+    data: Annotated[list[str] | None, typer.Option(help="Only these columns; several with commas or repeated.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Trials: seeds 0 to N − 1. Default: the scale's.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Only the trial with this seed.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of training. Default: the scale's.")] = None,
+    sequences: Annotated[int | None, typer.Option(min=1, help="Sequences in an epoch. Default: the scale's.")] = None,
+    patience: Annotated[
+        int | None, typer.Option(min=1, help="Stop when validation has not improved for this many epochs.")
+    ] = None,
+    option: Annotated[list[str] | None, typer.Option("--option", "-o", help=OPTION_HELP)] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue stopped runs; skip finished ones.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Train again what is kept in --runs.")] = False,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes side by side; they share the cores.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the cells of the table as JSON.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for the records. Default: results/SCALE.")] = None,
+    runs: Annotated[Path, typer.Option(help="Folder for checkpoints and trained networks.")] = Path("runs"),
+    configs: Annotated[
+        Path | None, typer.Option(help="Folder of tuned values, in place of those of the package.")
+    ] = None,
+    checkpoint_every: Annotated[float, typer.Option(min=0, help="Seconds between two checkpoints.")] = 60.0,
+) -> None:
+    """Make a table or figure of the paper again, with our numbers beside the paper's.
+
+    \b
+    prediction     table I: bouncing MNIST and NotMNIST, Penn Treebank
+    continual      table II: MNIST → NotMNIST → Fashion MNIST in one pass
+    zero-shot      table III: objects never seen, with frozen weights
+    one-shot       appendix: letters once with learning, then clothes without
+    out-of-domain  appendix: one and three objects after training on two
+    discrete       appendix: signs and tanh on a noisy cosine
+    complexity     appendix: time and memory against units, layers, length
+
+    Each run writes one record under --out; tables are made from records. If a dataset is not in the cache, an
+    embedded one takes its place, and the command says so. Ctrl-C leaves a checkpoint, and --resume continues.
+
+    \b
+    Examples:
+      ptncn reproduce discrete
+      ptncn reproduce prediction --scale smoke --learners ptncn,lstm-bptt --data mnist
+      ptncn reproduce prediction --scale paper --learners ptncn --epochs 4 --option hidden_sizes=[1000]
+      ptncn reproduce all --scale laptop --jobs 2 --resume
+    """
+    stop = Stop()
+    with one_line_errors(), stop.listen():
+        given = {"epochs": epochs, "sequences": sequences, "patience": patience}
+        changes = {name: value for name, value in given.items() if value is not None}
+        common: dict[str, Any] = {
+            "rows": split_names(learners),
+            "data": split_names(data),
+            "seeds": [seed] if seed is not None else None if seeds is None else range(seeds),
+            "tuned": configs or TUNED,
+            "config": changes,
+            "options": parse_options(option),
+            "arguments": _arguments(changes, option, configs),
+        }
+        names = EXPERIMENTS.names() if experiments == ["all"] else experiments
+        chosen = [(each, each.specs(scale, **common)) for each in map(EXPERIMENTS.find, names)]
+        options = LaunchOptions(out or Path("results") / scale, runs, resume, fresh, checkpoint_every, jobs)
+        try:
+            every = [spec for _, specs in chosen for spec in specs]
+            launch(every, options, lambda line: note(line, style="dim"), stop)
+        except (Interrupted, KeyboardInterrupt):
+            say_how_to_continue()
+            raise typer.Exit(130) from None
+        complete = [_show(each, specs, options.out, as_json=as_json) for each, specs in chosen]
+    raise typer.Exit(0 if all(complete) else 1)
+
+
+def _arguments(changes: dict[str, int], option: list[str] | None, configs: Path | None) -> tuple[str, ...]:
+    """The arguments that records repeat, so that their commands make the same run."""
+    arguments = [part for name, value in changes.items() for part in (f"--{name}", str(value))]
+    arguments += [part for pair in option or [] for part in ("--option", pair)]
+    return (*arguments, *(("--configs", str(configs)) if configs else ()))
+
+
+def _show(experiment: Experiment, specs: Sequence[RunSpec], out: Path, *, as_json: bool) -> bool:
+    """Print an experiment's table; returns whether every run has finished."""
+    records, problems = read_results(specs, out)
+    if as_json:
+        typer.echo(json.dumps(mean_cells(experiment, records)))
+    else:
+        console = Console(highlight=False)
+        console.print(f"\n{experiment.name}: {experiment.about}", style="bold")
+        for metric, table in draw_tables(experiment, records).items():
+            console.print(f"\n{metric}: ours (the paper's)")
+            console.print(table)
+        for line in [*comparison_lines(experiment, records), f"Records: {out / experiment.name}"]:
+            console.print(line, soft_wrap=True, markup=False)
+    for line in dict.fromkeys(line for record in records for line in record.notes):
+        note(f"Note: {line}")
+    for line in problems:
+        note(f"Not finished: {line}", style="red")
+    return not problems

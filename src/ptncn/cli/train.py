@@ -1,0 +1,102 @@
+"""`ptncn train`: train any learner on any data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ptncn import checkpoint
+from ptncn.cli.common import OPTION_HELP, note, one_line_errors, parse_options, say_how_to_continue
+from ptncn.data.registry import trainable
+from ptncn.experiments.config import find_config
+from ptncn.experiments.context import Interrupted, Reporter, RunContext, Stop
+from ptncn.experiments.experiment import perform
+from ptncn.experiments.runner import trained_learner
+from ptncn.experiments.single import single_run
+from ptncn.experiments.spec import RunSpec
+from ptncn.learners import describe
+
+
+def train(
+    learner: Annotated[str, typer.Argument(help="A name of `ptncn learners`.")],
+    data: Annotated[str, typer.Argument(help=f"One of {', '.join(trainable())}; or a .npy file, a GIF or a folder.")],
+    out: Annotated[Path, typer.Option(help="Folder for the network and the record.")] = Path("trained"),
+    units: Annotated[int, typer.Option(min=1, help="Hidden units, in each layer.")] = 200,
+    layers: Annotated[int, typer.Option(min=1, help="Layers of a P-TNCN.")] = 1,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training data.")] = 1,
+    patience: Annotated[
+        int | None, typer.Option(min=1, help="Stop when validation has not improved for this many epochs.")
+    ] = None,
+    sequences: Annotated[int, typer.Option(min=1, help="Sequences in an epoch.")] = 1000,
+    batch_size: Annotated[int, typer.Option(min=1, help="Sequences side by side.")] = 20,
+    decay: Annotated[float, typer.Option(min=0.001, max=1, help="The step size falls to this share.")] = 1.0,
+    canvas: Annotated[int, typer.Option(min=28, help="Pixels along the edge of a bouncing video.")] = 64,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the initial weights and of the order of the data.")] = 0,
+    option: Annotated[list[str] | None, typer.Option("--option", "-o", help=OPTION_HELP)] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
+    runs: Annotated[Path, typer.Option(help="Folder for checkpoints.")] = Path("runs"),
+    checkpoint_every: Annotated[float, typer.Option(min=0, help="Seconds between two checkpoints.")] = 60.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the test errors as JSON.")] = False,
+) -> None:
+    """Train any learner on any data, test it, and keep the network.
+
+    The validation error is taken after each epoch, and the best network is kept: OUT/network.safetensors, beside the
+    record of the run. Ctrl-C leaves a checkpoint, and --resume continues.
+
+    \b
+    Examples:
+      ptncn train ptncn digits --units 300 --layers 2
+      ptncn train lstm-bptt ptb --units 256 --epochs 3 -o lr=0.002
+      ptncn eval trained/network.safetensors letters
+    """
+    stop = Stop()
+    with one_line_errors(), stop.listen():
+        describe(learner)
+        config = replace(
+            find_config(data, "laptop").with_units(units, layers),
+            canvas=canvas,
+            sequences=sequences,
+            epochs=epochs,
+            patience=patience,
+            batch_size=batch_size,
+            decay=decay,
+        )
+        spec = RunSpec(
+            experiment="train",
+            scale="own",
+            row=learner,
+            learner=learner,
+            data=data,
+            seed=seed,
+            config=config,
+            options=parse_options(option),
+            tuned=None,
+        )
+        context = RunContext(runs, resume, not resume, checkpoint_every, Reporter(), stop)
+        experiment = single_run(spec, lambda result: _keep(spec, context, out))
+        try:
+            record = perform(experiment, spec, context, out)
+        except (Interrupted, KeyboardInterrupt):
+            say_how_to_continue()
+            raise typer.Exit(130) from None
+        if record.status != "finished":
+            raise ValueError("; ".join(record.notes))
+    for line in record.notes:
+        note(f"Note: {line}")
+    if as_json:
+        typer.echo(json.dumps(record.metrics["test"]))
+        return
+    for split in ("valid", "test"):
+        typer.echo(f"{split}: " + ", ".join(f"{name} {value:.4g}" for name, value in record.metrics[split].items()))
+    kept = out / "network.safetensors"
+    typer.echo(f"The network is {kept}; test it on anything with: ptncn eval {kept} {data}")
+
+
+def _keep(spec: RunSpec, context: RunContext, out: Path) -> None:
+    """Put the network, which has just been trained, beside its record."""
+    learner = trained_learner(spec, replace(context, fresh=False))
+    checkpoint.save(out / "network.safetensors", learner, None, {"canvas": spec.config.canvas})

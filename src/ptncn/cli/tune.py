@@ -1,0 +1,71 @@
+"""`ptncn tune`: search the options of a learner."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ptncn.cli.common import note, one_line_errors, parse_options, say_how_to_continue
+from ptncn.data.registry import trainable
+from ptncn.experiments import find_experiment
+from ptncn.experiments.config import SCALES
+from ptncn.experiments.context import Interrupted, Reporter, RunContext, Stop
+from ptncn.experiments.tuning import Study, write_tuned
+from ptncn.experiments.tuning import tune as search
+
+
+def tune(
+    learner: Annotated[str, typer.Argument(help="A name of `ptncn learners`, or a row of table I.")],
+    data: Annotated[str, typer.Argument(help=f"One of {', '.join(trainable())}.")],
+    minutes: Annotated[float, typer.Option(min=0, help="The budget: no trial begins after it.")] = 20.0,
+    trials: Annotated[int | None, typer.Option(min=1, help="Trials at most, in this call.")] = None,
+    scale: Annotated[str, typer.Option(help=f"Sizes of one trial: {', '.join(SCALES)}.")] = "laptop",
+    sequences: Annotated[int | None, typer.Option(min=4, help="Training sequences. Default: the scale's.")] = None,
+    valid: Annotated[int | None, typer.Option(min=1, help="Validation sequences. Default: the scale's.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Sequences side by side. Default: the scale's.")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", "-o", help="An option held fixed in all trials, NAME=VALUE.")
+    ] = None,
+    configs: Annotated[Path, typer.Option(help="Folder for the values found.")] = Path("configs"),
+    runs: Annotated[Path, typer.Option(help="Folder for the study.")] = Path("runs"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the values found as JSON.")] = False,
+) -> None:
+    """Search the options of a learner with Optuna, by the validation error alone.
+
+    A trial that falls behind the others is pruned. Called again, the study continues. The values found are written
+    to CONFIGS/LEARNER-DATA.json with a summary of the study; `ptncn reproduce --configs CONFIGS` uses them. With
+    --batch-size 1 the file is LEARNER-continual.json, which serves continual learning alone.
+
+    \b
+    Examples:
+      ptncn tune lstm-bptt mnist --minutes 30
+      ptncn tune ptncn ptb --minutes 60 --sequences 5000
+      ptncn tune lstm-sab mnist --batch-size 1 --sequences 500
+    """
+    stop = Stop()
+    with one_line_errors(), stop.listen():
+        online = batch_size == 1
+        experiment = find_experiment("continual" if online else "prediction")
+        sizes = {"sequences": sequences, "valid": valid, "batch_size": batch_size}
+        changes = {name: value for name, value in sizes.items() if value is not None}
+        (spec,) = experiment.specs(
+            scale, rows=[learner], data=[data], seeds=[0], config=changes, options=parse_options(option)
+        )
+        spec = replace(spec, tuned=None)  # trials start from the defaults
+        used = f"{spec.config.sequences}x{spec.config.batch_size}"  # errors at other sizes belong to another study
+        study = Study(spec, minutes, trials, runs / "tune" / f"{learner}-{data}-{scale}-{used}.db")
+        context = RunContext(runs, every=float("inf"), reporter=Reporter(), stop=stop)
+        try:
+            found = search(study, context, note)
+        except Interrupted:
+            say_how_to_continue(resume="")
+            raise typer.Exit(130) from None
+        path = write_tuned(found, configs, online=online)
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    typer.echo(f"{path}: validation error {found['validation']:.4g} with {json.dumps(found['options'])}")

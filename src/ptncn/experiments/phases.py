@@ -1,0 +1,146 @@
+"""What a run consists of: phases, one after the other, each once over some data, with learning or without."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from ptncn.data.registry import describe_used
+from ptncn.data.sequences import Batch, SequenceDataset
+from ptncn.experiments.spec import RunSpec
+from ptncn.learner import Learner
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """Once over a dataset, or over its first sequences."""
+
+    name: str
+    """Unique within the run, such as "valid/2"."""
+    data: SequenceDataset
+    metrics: tuple[str, ...]
+    batch_size: int
+    learn: bool = False
+    limit: int | None = None
+    """Number of sequences at most; None for all."""
+    shuffle_seed: int | None = None
+    epoch: int = 0
+    select: bool = False
+    """Keep the learner as it is now if this phase has the smallest error (of the first metric) so far."""
+    keep_errors: bool = False
+    """The record gets the error of each sequence."""
+    film: int = 0
+    """Number of sequences to keep with their predictions."""
+
+    def __len__(self) -> int:
+        """Number of batches."""
+        return self.data.count_batches(self.batch_size, self.limit)
+
+    def batches(self, start: int) -> Iterator[Batch]:
+        every = self.data.batches(self.batch_size, shuffle_seed=self.shuffle_seed, epoch=self.epoch, start=start)
+        for _, batch in zip(range(start, len(self)), every, strict=False):
+            yield batch
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhasedRun:
+    """A learner and the phases it goes through. Checkpoints are in a folder of its name and key."""
+
+    name: str
+    config: Mapping[str, Any]
+    """Every value that decides the numbers, the data aside."""
+    start: Callable[[], Learner]
+    phases: tuple[Phase, ...]
+    curve_metric: str
+    """The metric of the learning curve."""
+    decay: float = 1.0
+    """The step size falls to this share over the learning phases."""
+    patience: int | None = None
+    """End after this many selecting phases in a row without a smaller error."""
+    after_phase: Callable[[str, Mapping[str, float]], None] | None = None
+    """Called with the name and the metrics of each phase that has ended."""
+    keep: bool = False
+    """Keep the learner at the end: the same run made again returns it at once."""
+
+    @property
+    def datasets(self) -> dict[str, Any]:
+        return {each.name: describe_used(each.data, each.limit) for each in self.phases}
+
+    @property
+    def key(self) -> str:
+        """Equal if config and data are equal."""
+        text = json.dumps([stable(self.config), self.datasets], sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def folder(self) -> str:
+        return f"{self.name.replace('/', '-')}-{self.key}"
+
+
+def stable(config: Any) -> Any:
+    """The same config wherever tuned values are kept: only the name of their file counts.
+
+    >>> stable({"tuned": "tuned/ptncn-mnist.json"})  # the folder of earlier versions
+    {'tuned': 'configs/ptncn-mnist.json'}
+    """
+    if not isinstance(config, Mapping):
+        return config
+    plain = {name: stable(value) for name, value in config.items()}
+    if isinstance(plain.get("tuned"), str):
+        plain["tuned"] = f"configs/{PurePosixPath(plain['tuned']).name}"
+    return plain
+
+
+def epoch_phases(spec: RunSpec, number: int) -> tuple[Phase, Phase]:
+    """Learn from all of the training data, then take the validation error."""
+    config, splits = spec.config, spec.splits
+    learn = Phase(
+        name=f"train/{number}",
+        data=splits.train,
+        metrics=splits.metrics,
+        batch_size=config.batch_size,
+        learn=True,
+        limit=config.sequences,
+        shuffle_seed=spec.seed,
+        epoch=number,
+    )
+    valid = Phase(
+        name=f"valid/{number}",
+        data=splits.valid,
+        metrics=splits.metrics,
+        batch_size=max(config.batch_size, 20),
+        limit=config.valid,
+        select=True,
+    )
+    return learn, valid
+
+
+def final_phase(spec: RunSpec, name: str = "test", *, film: int = 0) -> Phase:
+    """The test set of the data of a spec; for text, errors are in the order of its batches."""
+    return Phase(
+        name=name,
+        data=spec.splits.test,
+        metrics=spec.splits.metrics,
+        batch_size=max(spec.config.batch_size, 20),
+        limit=spec.config.test,
+        keep_errors=True,
+        film=film,
+    )
+
+
+def training_run(spec: RunSpec) -> PhasedRun:
+    """Training and selection of the learner of a spec; tables that need the same learner share it."""
+    return PhasedRun(
+        name=f"training-{spec.row}-{spec.data.replace('/', '-')}-{spec.seed}",
+        config=spec.values(),
+        start=spec.make_learner,
+        phases=tuple(phase for epoch in range(spec.config.epochs) for phase in epoch_phases(spec, epoch)),
+        curve_metric="se" if spec.splits.kind == "video" else spec.splits.metrics[0],
+        decay=spec.config.decay,
+        patience=spec.config.patience,
+        keep=True,
+    )
