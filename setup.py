@@ -16,6 +16,12 @@ setup(
             extra_compile_args=["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math", *threads],
             extra_link_args=threads,
             optional=True,
-        )
+        ),
+        Extension(
+            "ptncn.kernels._forecast",
+            ["src/ptncn/kernels/forecast.c"],
+            extra_compile_args=["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math"],
+            optional=True,
+        ),
     ]
 )

@@ -1,0 +1,368 @@
+/* One observation of many streams through the forecaster, without an interpreter: the twin of
+ * `ptncn.streaming.forecaster.reference`, which explains the model. A stream's state is one row of doubles, whose parts
+ * `lay_out` places in the order of `ptncn.streaming.forecaster.layout`. Nothing is written before sizes are checked. */
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define EXPERTS 8 /* copy, two seasonal copies, and the blocks below */
+#define BLOCKS 5  /* network, long and short autoregression, two profiles */
+#define SEASONS 2
+#define WIDEST 4096 /* features of a block */
+#define CLIP 6.0
+#define REACH 20.0
+#define EVERY 4
+#define FIRST_BOUND 2.5
+#define PRIOR 1.0
+#define SETTLED 8
+enum { NETWORK, LONG, SHORT, PROFILE };
+
+typedef struct {
+    int64_t columns, horizon, states, extra, history, lags, few, short_lags, profile_lags;
+    double forgetting, quick, ridge, clip, fade, smoothing, level, step, widen, trust;
+} Setting;
+
+typedef struct {
+    int64_t n, groups, targets; /* features; blocks of this kind in a stream; horizons times columns that share P */
+    int64_t P, W, usual, z, gain;
+} Block;
+
+typedef struct {
+    int64_t count, mean, variance, history, season, profile, residual, regret, square, size, low, high, spread, scored, trust;
+    int64_t made, told, base, last, scale, total;
+    Block block[BLOCKS];
+} Layout;
+
+static int64_t place(int64_t *at, int64_t size) {
+    int64_t begin = *at;
+    *at += size;
+    return begin;
+}
+
+static int lay_out(const Setting *s, Layout *l) {
+    int64_t C = s->columns, H = s->horizon, at = 0;
+    const int64_t sizes[] = {C, H, s->states + 1, s->extra + 1, s->history, s->lags, s->few, s->short_lags,
+                             s->profile_lags};
+    for (int i = 0; i < 9; i++)
+        if (sizes[i] < 1 || sizes[i] > 1 << 20) return 0;
+    if (s->history < 2 * s->lags + 2 || s->history < s->few + 1 || s->lags < s->short_lags) return 0;
+    l->count = place(&at, 1);
+    l->mean = place(&at, C), l->variance = place(&at, C);
+    l->history = place(&at, C * s->history);
+    l->season = place(&at, C * SEASONS);
+    l->profile = place(&at, C * SEASONS * (s->history / 2));
+    l->residual = place(&at, C * SEASONS * s->profile_lags);
+    l->regret = place(&at, C * H * EXPERTS), l->square = place(&at, C * H * EXPERTS);
+    l->size = place(&at, C * H), l->scored = place(&at, C * H), l->trust = place(&at, C * H * 2);
+    l->low = place(&at, C * H), l->high = place(&at, C * H), l->spread = place(&at, C * H);
+    int64_t lines = C * (H * (H + 1) / 2); /* for each horizon as many places as it has steps */
+    l->made = place(&at, lines * 3), l->told = place(&at, lines * BLOCKS), l->base = place(&at, lines * SEASONS);
+    l->last = place(&at, H * C), l->scale = place(&at, H * C);
+    int64_t n[BLOCKS] = {1 + s->states + s->extra + C * (s->few + 1), s->lags + 2, s->short_lags + 2,
+                         s->profile_lags + 1, s->profile_lags + 1};
+    for (int j = 0; j < BLOCKS; j++) {
+        Block *b = &l->block[j];
+        b->n = n[j], b->groups = j == NETWORK ? 1 : C, b->targets = j == NETWORK ? C * H : H;
+        if (n[j] > WIDEST) return 0;
+        b->P = place(&at, b->groups * n[j] * (n[j] + 1) / 2);
+        b->W = place(&at, b->groups * b->targets * n[j]);
+        b->usual = place(&at, b->groups * b->targets * 2); /* the usual error, and errors counted */
+        b->z = place(&at, H * b->groups * n[j]), b->gain = place(&at, H * b->groups * n[j]);
+    }
+    l->total = at;
+    return 1;
+}
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE double dot(const double *restrict a, const double *restrict b, int64_t n) {
+    double part[8] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int k = 0; k < 8; k++) part[k] += a[i + k] * b[i + k];
+    for (; i < n; i++) sum += a[i] * b[i];
+    for (int k = 0; k < 8; k++) sum += part[k];
+    return sum;
+}
+
+INLINE void add(double *restrict onto, const double *restrict x, double by, int64_t n) {
+    for (int64_t i = 0; i < n; i++) onto[i] += by * x[i];
+}
+
+INLINE double within(double x, double limit) { return x > limit ? limit : x < -limit ? -limit : x; }
+
+/* P ← (P − k kᵀ / (μ + zᵀ k)) / μ with k = P z, of which the lower triangle is kept; the gain is k / (μ + zᵀ k). */
+INLINE void absorb(double *restrict P, const double *restrict z, double *restrict gain, double *restrict k, int64_t n,
+                   double mu) {
+    double *row = P;
+    for (int64_t i = 0; i < n; row += ++i) {
+        k[i] = dot(row, z, i + 1);
+        add(k, row, z[i], i);
+    }
+    double q = 1 / (mu + dot(z, k, n)), faded = 1 / mu;
+    for (int64_t i = 0; i < n; i++) gain[i] = k[i] * q;
+    row = P;
+    for (int64_t i = 0; i < n; row += ++i)
+        for (int64_t j = 0; j <= i; j++) row[j] = (row[j] - gain[i] * k[j]) * faded;
+}
+
+/* Observe that weight j is 0, as the prior says, with so much certainty: what forgetting has taken from the prior. */
+INLINE void pull(double *restrict P, double *restrict W, double *restrict k, int64_t n, int64_t targets, int64_t j,
+                 double certainty) {
+    for (int64_t i = 0; i < n; i++) k[i] = i < j ? P[j * (j + 1) / 2 + i] : P[i * (i + 1) / 2 + j];
+    double q = 1 / (1 / certainty + k[j]), *row = P;
+    for (int64_t h = 0; h < targets; h++) add(W + h * n, k, -q * W[h * n + j], n);
+    for (int64_t i = 0; i < n; row += ++i) add(row, k, -q * k[i], i + 1);
+}
+
+INLINE void weigh(const double *regret, const double *square, double *weights) {
+    double sum = 0;
+    for (int j = 0; j < EXPERTS; j++) {
+        weights[j] = (regret[j] > 0 ? regret[j] : 0) / (square[j] + 1) + 1e-9;
+        sum += weights[j];
+    }
+    for (int j = 0; j < EXPERTS; j++) weights[j] /= sum;
+}
+
+typedef struct {
+    const Setting *set;
+    const Layout *at;
+    double *x; /* the stream */
+    double *k, *z;
+} Run;
+
+/* A season that was set; 0 for none, and for what no season can be. */
+INLINE int64_t season_of(const Run *r, int64_t c, int k) {
+    double season = r->x[r->at->season + c * SEASONS + k];
+    return season >= 1 && season <= (double)(r->set->history / 2) ? (int64_t)season : 0;
+}
+
+/* A value a whole number of seasons before `time`, not after `known`; the last value where there is none. */
+INLINE double seasonal(const Run *r, int64_t c, int64_t season, int64_t time, int64_t ahead, double last) {
+    int64_t back = season > 0 ? (ahead + season - 1) / season * season : 0, L = r->set->history;
+    if (!back || back > time || back - ahead >= L) return last;
+    return r->x[r->at->history + c * L + (time - back) % L];
+}
+
+/* Where what was made at `origin` for horizon h of column c is kept until it comes true. */
+INLINE int64_t line(const Run *r, int64_t c, int64_t h, int64_t origin) {
+    int64_t H = r->set->horizon;
+    return c * (H * (H + 1) / 2) + h * (h + 1) / 2 + origin % (h + 1);
+}
+
+/* What the blocks make of the features in `slot`, in scales, for horizon h of column c; `base` is NaN for none. */
+INLINE void read_out(const Run *r, int64_t c, int64_t h, int64_t slot, double last, const double *seasonal_base,
+                     double *base, double *pred) {
+    for (int j = 0; j < BLOCKS; j++) {
+        const Block *b = &r->at->block[j];
+        int64_t group = j == NETWORK ? 0 : c, target = j == NETWORK ? c * r->set->horizon + h : h;
+        base[j] = j < PROFILE ? last : seasonal_base[j - PROFILE];
+        pred[j] = base[j] != base[j] ? 0
+                                     : dot(r->x + b->W + (group * b->targets + target) * b->n,
+                                           r->x + b->z + (slot * b->groups + group) * b->n, b->n);
+    }
+}
+
+/* The experts for horizon h of column c: simple rules, then what the blocks told. */
+INLINE void experts(const Run *r, int64_t c, int64_t h, int64_t time, double last, const double *told, double *said) {
+    said[0] = last;
+    for (int k = 0; k < SEASONS; k++) said[1 + k] = seasonal(r, c, season_of(r, c, k), time, h + 1, last);
+    for (int j = 0; j < BLOCKS; j++) said[1 + SEASONS + j] = told[j];
+}
+
+/* Bounds in units of the spread, each moved by a step where it was exceeded, and back a little where it was not.
+ * `made` is what was said then: the forecast, and how far below and above it the bounds were. */
+INLINE void follow(const Setting *s, const double *made, double y, double n, double *low, double *high,
+                   double *spread) {
+    double tail = (1 - s->level) / 2, rate = 1 / n > s->widen ? 1 / n : s->widen, error = y - made[0];
+    if (n == 1) *low = *high = FIRST_BOUND, *spread = fabs(error);
+    *high += s->step * ((error > made[2]) - tail);
+    *low += s->step * ((-error > made[1]) - tail);
+    *spread += rate * (fabs(error) - *spread);
+}
+
+/* What was forecast of y, h + 1 steps before: weigh the experts anew, teach the blocks, move the bounds. */
+INLINE void score(const Run *r, int64_t c, int64_t h, int64_t time, double y) {
+    const Setting *s = r->set;
+    const Layout *l = r->at;
+    int64_t C = s->columns, H = s->horizon, slot = (time - h - 1) % H, i = c * H + h;
+    double said[EXPERTS], pred[BLOCKS], base[BLOCKS], weights[EXPERTS], mixed = 0, scale = r->x[l->scale + slot * C + c];
+    double *regret = r->x + l->regret + i * EXPERTS, *square = r->x + l->square + i * EXPERTS;
+    int64_t kept = line(r, c, h, time - h - 1);
+    double last = r->x[l->last + slot * C + c];
+    experts(r, c, h, time, last, r->x + l->told + kept * BLOCKS, said);
+    weigh(regret, square, weights);
+    for (int j = 0; j < EXPERTS; j++) mixed += weights[j] * said[j];
+    double n = r->x[l->scored + i] += 1, *usual = r->x + l->size + i, rate = 1 / n > 0.005 ? 1 / n : 0.005;
+    double off = fabs(mixed - y), sign = (mixed > y) - (mixed < y), fade = 1 - (1 - s->fade) / sqrt((double)(h + 1));
+    *usual += rate * ((n > 10 && off > 5 * *usual ? 5 * *usual : off) - *usual);
+    if (*usual > 0)
+        for (int j = 0; j < EXPERTS; j++) {
+            double gain = within(sign * (mixed - said[j]) / *usual, 8.0);
+            regret[j] = fade * regret[j] + gain;
+            square[j] = fade * square[j] + gain * gain;
+        }
+    follow(s, r->x + l->made + kept * 3, y, n, r->x + l->low + i, r->x + l->high + i,
+           r->x + l->spread + i);
+    double *trust = r->x + l->trust + i * 2, moved = mixed - said[0], came = y - said[0];
+    if (*usual > 0) { /* least absolute deviations, by weights */
+        double weight = 1 / (off > *usual ? off * *usual : *usual * *usual);
+        trust[0] = s->trust * trust[0] + weight * moved * came;
+        trust[1] = s->trust * trust[1] + weight * moved * moved;
+    }
+    if (time - h - 1 < SETTLED) return; /* no scale was known */
+    read_out(r, c, h, slot, last, r->x + l->base + kept * SEASONS, base, pred);
+    for (int j = 0; j < BLOCKS; j++) {
+        const Block *b = &l->block[j];
+        int64_t group = j == NETWORK ? 0 : c, target = j == NETWORK ? i : h;
+        if (base[j] != base[j]) continue;
+        double *u = r->x + b->usual + (group * b->targets + target) * 2;
+        double e = within((y - base[j]) / scale, REACH) - pred[j], limit = s->clip * u[0];
+        if ((u[1] += 1) > 32) e = within(e, limit);
+        u[0] += (1 / u[1] > 0.005 ? 1 / u[1] : 0.005) * (fabs(e) - u[0]);
+        add(r->x + b->W + (group * b->targets + target) * b->n, r->x + b->gain + (slot * b->groups + group) * b->n, e,
+            b->n);
+    }
+}
+
+/* A column's value joins its history, scale and profiles; the value, or what stands in for a missing one. */
+INLINE double take(const Run *r, int64_t c, int64_t time, double y) {
+    const Setting *s = r->set;
+    const Layout *l = r->at;
+    int64_t L = s->history;
+    double *mean = r->x + l->mean + c, *variance = r->x + l->variance + c, *history = r->x + l->history + c * L;
+    int missing = y != y, first = *variance < 0;
+    if (missing) y = first || !time ? 0 : r->x[l->made + line(r, c, 0, time - 1) * 3];
+    if (first && !missing) {
+        for (int64_t i = 0; i < L; i++) history[i] = y;
+        *mean = y, *variance = 0;
+    } else if (!missing) {
+        double rate = 1 / (double)(time + 1 < 5000 ? time + 1 : 5000), off = y - *mean;
+        if (time > 32 && *variance > 0) off = within(off, CLIP * sqrt(*variance));
+        *mean += rate * off;
+        *variance += rate * (off * off * (1 - rate) - *variance);
+    }
+    history[time % L] = y;
+    for (int k = 0; k < SEASONS; k++) {
+        int64_t season = season_of(r, c, k), lags = s->profile_lags;
+        if (season <= 0) continue;
+        double *at = r->x + l->profile + (c * SEASONS + k) * (L / 2) + time % season, off = *at == *at ? y - *at : 0;
+        r->x[l->residual + (c * SEASONS + k) * lags + time % lags] = missing ? 0 : off;
+        if (!missing) *at = *at == *at ? *at + s->smoothing * off : y;
+    }
+    return y;
+}
+
+INLINE void learn(const Run *r, int j, int64_t group, int64_t slot, int64_t time, double mu) {
+    const Block *b = &r->at->block[j];
+    int64_t n = b->n, which = slot * b->groups + group;
+    double *P = r->x + b->P + group * (n * (n + 1) / 2), *W = r->x + b->W + group * b->targets * n;
+    if (time < SETTLED) return;
+    memcpy(r->x + b->z + which * n, r->z, (size_t)n * sizeof(double));
+    absorb(P, r->z, r->x + b->gain + which * n, r->k, n, mu);
+    if (time % EVERY == 0 && mu < 1)
+        pull(P, W, r->k, n, b->targets, time / EVERY % n, r->set->ridge * (1 - mu) * (double)(n * EVERY));
+}
+
+/* The features of column c: autoregressions, then profiles. Returns its part of the network's block. */
+INLINE int64_t look(const Run *r, int64_t c, int64_t slot, int64_t time, double *shared) {
+    const Setting *s = r->set;
+    const Layout *l = r->at;
+    int64_t L = s->history, C = s->columns, H = s->horizon;
+    const double *history = r->x + l->history + c * L;
+    double y = history[time % L], mean = r->x[l->mean + c], variance = r->x[l->variance + c], *z = r->z;
+    double floor = 1e-9 * (1 + fabs(mean)), scale = variance > 0 ? sqrt(variance) : 0;
+    scale = scale > floor ? scale : floor;
+    r->x[l->last + slot * C + c] = y, r->x[l->scale + slot * C + c] = scale;
+    for (int64_t i = 1; i <= s->lags; i++) z[i - 1] = within((y - history[(time - i + L * 2) % L]) / scale, CLIP);
+    double level = within((y - mean) / scale, CLIP);
+    memcpy(shared, z, (size_t)s->few * sizeof(double));
+    shared[s->few] = level;
+    z[s->lags] = level, z[s->lags + 1] = 1;
+    learn(r, LONG, c, slot, time, s->forgetting);
+    z[s->short_lags] = level, z[s->short_lags + 1] = 1;
+    learn(r, SHORT, c, slot, time, s->quick);
+    for (int k = 0; k < SEASONS; k++) {
+        int64_t season = season_of(r, c, k), lags = s->profile_lags;
+        const double *profile = r->x + l->profile + (c * SEASONS + k) * (L / 2);
+        const double *residual = r->x + l->residual + (c * SEASONS + k) * lags;
+        for (int64_t h = 0; h < H; h++)
+            r->x[l->base + line(r, c, h, time) * SEASONS + k] = season > 0 ? profile[(time + 1 + h) % season] : NAN;
+        if (season <= 0) continue;
+        for (int64_t i = 0; i < lags; i++)
+            z[i] = within(residual[(time - i + lags * 2) % lags] / scale, CLIP); /* before the first they are 0 */
+        z[lags] = 1;
+        learn(r, PROFILE + k, c, slot, time, s->forgetting);
+    }
+    return s->few + 1;
+}
+
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
+__attribute__((target_clones("arch=haswell", "default")))
+#endif
+static void observe(const Run *r, const double *y, const double *states, const double *extra, double *forecast,
+                    double *lower, double *upper) {
+    const Setting *s = r->set;
+    const Layout *l = r->at;
+    int64_t C = s->columns, H = s->horizon, time = (int64_t)r->x[l->count], slot = time % H, n = 0;
+    double shared[WIDEST];
+    for (int64_t c = 0; c < C; c++)
+        if (y[c] == y[c])
+            for (int64_t h = 0; h < H && h < time; h++) score(r, c, h, time, y[c]);
+    shared[n++] = 1;
+    for (int64_t i = 0; i < s->states; i++) shared[n++] = states[i];
+    for (int64_t i = 0; i < s->extra; i++) shared[n++] = extra[i];
+    for (int64_t c = 0; c < C; c++) {
+        take(r, c, time, y[c]);
+        n += look(r, c, slot, time, shared + n);
+    }
+    memcpy(r->z, shared, (size_t)n * sizeof(double));
+    learn(r, NETWORK, 0, slot, time, s->forgetting);
+    r->x[l->count] = (double)(time + 1);
+    for (int64_t c = 0; c < C; c++)
+        for (int64_t h = 0; h < H; h++) {
+            double said[EXPERTS], pred[BLOCKS], base[BLOCKS], weights[EXPERTS], mixed = 0;
+            int64_t i = c * H + h, kept = line(r, c, h, time);
+            double last = r->x[l->last + slot * C + c], scale = r->x[l->scale + slot * C + c];
+            double *told = r->x + l->told + kept * BLOCKS;
+            read_out(r, c, h, slot, last, r->x + l->base + kept * SEASONS, base, pred);
+            for (int j = 0; j < BLOCKS; j++)
+                told[j] = base[j] == base[j] ? base[j] + scale * within(pred[j], REACH) : last;
+            experts(r, c, h, time + 1 + h, last, told, said);
+            weigh(r->x + l->regret + i * EXPERTS, r->x + l->square + i * EXPERTS, weights);
+            for (int j = 0; j < EXPERTS; j++) mixed += weights[j] * said[j];
+            const double *trust = r->x + l->trust + i * 2;
+            double share = (trust[0] + PRIOR) / (trust[1] + PRIOR), spread = r->x[l->spread + i];
+            share = share < 0 ? 0 : share > 1 ? 1 : share;
+            double *made = r->x + l->made + kept * 3;
+            made[0] = said[0] + share * (mixed - said[0]);
+            made[1] = r->x[l->low + i] * spread, made[2] = r->x[l->high + i] * spread;
+            forecast[i] = made[0], lower[i] = made[0] - made[1], upper[i] = made[0] + made[2];
+        }
+}
+
+/* How many doubles a stream of these sizes takes; 0 for sizes that cannot be. */
+int64_t forecast_size(const Setting *setting) {
+    Layout layout;
+    return lay_out(setting, &layout) ? layout.total : 0;
+}
+
+/* Streams `rows` (count of them) of `state` (streams, width) each observe one row; 0, or what was wrong. */
+int forecast_step(const Setting *setting, double *state, int64_t streams, int64_t width, const int64_t *rows,
+                  int64_t count, const double *values, const double *states, const double *extra, double *forecast,
+                  double *lower, double *upper) {
+    Layout layout;
+    double k[WIDEST], z[WIDEST];
+    if (!lay_out(setting, &layout) || layout.total != width) return 1;
+    for (int64_t i = 0; i < count; i++)
+        if (rows[i] < 0 || rows[i] >= streams) return 2;
+    for (int64_t i = 0; i < count; i++)
+        if (!(state[rows[i] * width] >= 0 && state[rows[i] * width] < 9e15)) return 3; /* rows seen so far */
+    int64_t C = setting->columns, H = setting->horizon;
+    for (int64_t i = 0; i < count; i++) {
+        Run run = {setting, &layout, state + rows[i] * width, k, z};
+        observe(&run, values + i * C, states + i * setting->states, extra + i * setting->extra, forecast + i * C * H,
+                lower + i * C * H, upper + i * C * H);
+    }
+    return 0;
+}

@@ -1,0 +1,190 @@
+"""Forecasts of many streams at once, each never much worse than the best of several simple rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptncn.streaming.forecaster import compiled, reference
+from ptncn.streaming.forecaster.layout import EXPERTS, SEASONS, Array, Setting, fresh, views
+from ptncn.streaming.forecaster.seasons import find_seasons
+
+FIRST_LOOK = 24
+"""Rows before a season is looked for; then again when there are a quarter more, and after each half of the history."""
+
+
+class Forecast(NamedTuple):
+    """(B, C, H) each, in the units of the source; horizon h + 1 is at index h."""
+
+    mean: Array
+    lower: Array
+    upper: Array
+
+
+class Forecaster:
+    """Forecasts the next `horizon` rows of `streams` independent streams after each observation.
+
+    Eight experts speak about each column and horizon: the last value; the value one season ago, of two seasons;
+    readouts of the network's states and few lags, of many lags with a long memory, and of few lags with a short one;
+    and two profiles of a season with an autoregression of what they leave over. The readouts are taught by recursive
+    least squares, directly for each horizon, with the features and the gain of when the forecast was made [^1].
+    Weights that grow with the regret of not having followed an expert mix them [^2].
+
+    Bounds follow the errors so that each is exceeded as often as was asked for, whatever the errors' distribution,
+    also when it changes [^3].
+
+    [^1]: Haykin: Adaptive Filter Theory, chapter 10.
+    [^2]: Gaillard, Stoltz, van Erven: A second-order bound with excess losses. COLT 2014 (ML-Poly).
+    [^3]: Gibbs, Candès: Adaptive conformal inference under distribution shift. NeurIPS 2021; Angelopoulos, Candès,
+        Tibshirani: Conformal PID control for time series prediction. NeurIPS 2023.
+
+    >>> forecaster = Forecaster(Setting(horizon=3))
+    >>> for t in range(400):
+    ...     ahead = forecaster.observe(np.array([[np.sin(t / 4)]]))
+    >>> np.round(ahead.mean[0, 0] - np.sin(np.arange(400, 403) / 4), 2) + 0.0
+    array([0., 0., 0.])
+    """
+
+    def __init__(self, setting: Setting, streams: int = 1, *, seasons: Sequence[int] = ()) -> None:
+        """
+        :param seasons: up to two lengths, the more important first; without any they are looked for.
+        """
+        if len(seasons) > SEASONS or not all(1 < season <= setting.history // 2 for season in seasons):
+            raise ValueError(f"seasons: expected up to 2 of 2 to {setting.history // 2} rows, got {tuple(seasons)}")
+        self.setting, self.seasons = setting, tuple(seasons)
+        self.state = fresh(streams, setting)
+        library = compiled.load()
+        self._step: compiled.CompiledStep | reference.Step = (
+            reference.Step(setting) if library is None else compiled.CompiledStep(library, setting)
+        )
+        self._take_views()
+        self._all = np.arange(streams)
+        if seasons:
+            self._views["season"][:, :, : len(seasons)] = seasons
+
+    def observe(
+        self,
+        values: Array,
+        states: Array | None = None,
+        extra: Array | None = None,
+        *,
+        rows: NDArray[np.int64] | None = None,
+    ) -> Forecast:
+        """Learn from (B, C) values of the streams `rows`, NaN where nothing was observed; then forecast.
+
+        :param states: (B, S) the network's states after the same observation.
+        :param extra: (B, E) other features of this row.
+        """
+        rows = self._all if rows is None else rows
+        nothing = np.empty((len(rows), 0))
+        out = Forecast(*np.empty((3, len(rows), self.setting.columns, self.setting.horizon)))
+        self._step(
+            self.state, rows, values, nothing if states is None else states, nothing if extra is None else extra, out
+        )
+        if not self.seasons:
+            self._look_for_seasons()
+        return out
+
+    def part(self, name: str) -> Array:
+        """A named part of the state, such as `season` (streams, C, 2) or `spread` (streams, C, H), the mean absolute
+        error of late."""
+        return self._views[name]
+
+    def tree(self, row: int | None = None) -> dict[str, Array]:
+        """Everything that the streams, or one of them, have learnt."""
+        return {"state": (self.state if row is None else self.state[row : row + 1]).copy()}
+
+    def load_tree(self, tree: Mapping[str, Array], row: int | None = None) -> None:
+        state = np.asarray(tree["state"], dtype=np.float64)
+        expected = (len(self.state) if row is None else 1, self.state.shape[1])
+        if state.shape != expected:
+            raise ValueError(f"state: expected {expected}, got {state.shape}")
+        if row is None:
+            self.state = np.ascontiguousarray(state).copy()
+            self._take_views()
+        else:
+            self.state[row] = state[0]
+            self._plan_looks()
+
+    def weights(self) -> Array:
+        """(streams, C, H, experts) what each of `EXPERTS` counts for."""
+        return reference.weigh(self._views["regret"], self._views["square"])
+
+    def _take_views(self) -> None:
+        self._views = views(self.state, self.setting)
+        self._counts = self._views["count"]
+        self._plan_looks()
+
+    def _look_for_seasons(self) -> None:
+        """Streams grow by at most one row a call, so most calls need not look at them."""
+        self._quiet -= 1
+        if self._quiet > 0:
+            return
+        for row in np.flatnonzero(self._counts >= self._looks).tolist():
+            for column in range(self.setting.columns):
+                self._look(row, column)
+        self._plan_looks()
+
+    def _plan_looks(self) -> None:
+        self._looks = next_look(self._counts, self.setting.history)
+        self._quiet = int((self._looks - self._counts).min(initial=FIRST_LOOK))
+
+    def _look(self, row: int, column: int) -> None:
+        view = {name: self._views[name][row, column] for name in ("history", "season", "profile", "residual")}
+        count = int(self._counts[row])
+        length = self.setting.history
+        series = view["history"][: min(count, length)]
+        if count > length:
+            series = np.roll(series, -(count % length))
+        before = view["season"].astype(int).tolist()
+        found = find_seasons(series, before)
+        free = [k for k in np.argsort(before).tolist() if not before[k] or before[k] not in found]
+        for season in found:
+            if season in before or not season:
+                continue
+            slot = free.pop(0)
+            view["season"][slot] = season
+            self._begin_profile(view["profile"][slot], series, season, count)
+            view["residual"][slot] = 0.0
+            self._forget(row, column, slot)
+
+    def _begin_profile(self, profile: Array, series: Array, season: int, count: int) -> None:
+        """As if it had been kept from the beginning of the series."""
+        profile[:] = np.nan
+        first = count - len(series)
+        for begin in range(0, len(series), season):
+            part = series[begin : begin + season]
+            at = (first + begin + np.arange(len(part))) % season
+            old = profile[at]
+            profile[at] = np.where(np.isnan(old), part, old + self.setting.smoothing * (part - old))
+
+    def _forget(self, row: int, column: int, slot: int) -> None:
+        """What was learnt with another season is of no use."""
+        name, n = f"profile {slot + 1}", self.setting.profile_lags + 1
+        self._views[f"{name}.P"][row, column] = 0.0
+        self._views[f"{name}.P"][row, column, np.cumsum(np.arange(1, n + 1)) - 1] = 1.0 / self.setting.ridge
+        for part in ("W", "usual"):
+            self._views[f"{name}.{part}"][row, column] = 0.0
+        self._views["base"][row, column, :, slot] = np.nan
+        for expert in (f"season {slot + 1}", name):
+            for part in ("regret", "square"):
+                self._views[part][row, column, :, EXPERTS.index(expert)] = 0.0
+
+
+def looks(history: int) -> NDArray[np.int64]:
+    """After how many rows a season is looked for, as long as there are no more than `history`."""
+    counts = [FIRST_LOOK]
+    while counts[-1] < history:
+        counts.append(counts[-1] + -(-counts[-1] // 4))
+    return np.array([*counts[:-1], history])
+
+
+def next_look(count: Array, history: int) -> NDArray[np.int64]:
+    """The next number of rows after which a season is looked for."""
+    at, half = looks(history), max(history // 2, 1)
+    early = at[np.minimum(np.searchsorted(at, count, side="right"), len(at) - 1)]
+    late = (count.astype(np.int64) // half + 1) * half
+    return np.where(count < history, early, late)

@@ -1,0 +1,275 @@
+"""The forecaster's step in numpy, over many streams at once; `kernels/forecast.c` does the same."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptncn.streaming.forecaster.layout import BLOCKS, SEASONS, Array, Setting, features, views
+
+CLIP = 6.0
+"""Features are cut off so many scales from 0."""
+REACH = 20.0
+"""No readout moves farther from its base, in scales."""
+EVERY = 4
+"""Rows from one reminder of the prior to the next."""
+SETTLED = 8
+"""Rows before readouts learn: until then there is no scale."""
+FIRST_BOUND, PRIOR = 2.5, 1.0
+
+Rows = NDArray[np.int64]
+
+
+def weigh(regret: Array, square: Array) -> Array:
+    """(…, experts) weights in proportion to the regrets that are positive, over their squares."""
+    weights: Array = np.maximum(regret, 0.0) / (square + 1.0) + 1e-9
+    weights /= weights.sum(-1, keepdims=True)
+    return weights
+
+
+def absorb(P: Array, z: Array, mu: float) -> tuple[Array, Array]:
+    """P and the gain of recursive least squares after features z: (B, n, n), (B, n)."""
+    k = np.einsum("bij,bj->bi", P, z)
+    gain = k / (mu + np.einsum("bi,bi->b", z, k))[:, None]
+    return (P - gain[:, :, None] * k[:, None, :]) / mu, gain
+
+
+def pull(P: Array, W: Array, j: Rows, certainty: float) -> tuple[Array, Array]:
+    """P and W after it was observed that weight j of each stream is 0, as the prior says."""
+    at = np.arange(len(P))
+    k = P[at, j]
+    q = 1.0 / (1.0 / certainty + k[at, j])
+    W = W - (q[:, None] * W[at, :, j])[:, :, None] * k[:, None, :]
+    return P - q[:, None, None] * k[:, :, None] * k[:, None, :], W
+
+
+class Step:
+    """Lets the streams `rows` of a state observe one row each."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self._sizes = features(setting)
+        H = setting.horizon
+        self._h = np.arange(H)
+        self._line = self._h * (self._h + 1) // 2
+
+    def __call__(
+        self, state: Array, rows: Rows, values: Array, states: Array, extra: Array, out: tuple[Array, Array, Array]
+    ) -> None:
+        mine = state[rows]
+        v = views(mine, self.setting)
+        time = v["count"].astype(np.int64)
+        self._score(v, time, values)
+        self._take(v, time, values)
+        self._look(v, time, states, extra)
+        v["count"] += 1
+        self._forecast(v, time, out)
+        state[rows] = mine
+
+    def _seasons(self, v: dict[str, Array]) -> Rows:
+        """(B, C, SEASONS) with 0 for none."""
+        season = v["season"]
+        return np.where((season >= 1) & (season <= self.setting.history // 2), season, 0).astype(np.int64)
+
+    def _kept(self, origin: Rows) -> Rows:
+        """(B, H) where what was made at `origin` (B, H) for each horizon is kept until it comes true."""
+        return self._line + origin % (self._h + 1)
+
+    def _seasonal(self, v: dict[str, Array], time: Rows, last: Array) -> Array:
+        """(B, C, SEASONS, H) the value a whole number of seasons before `time` (B, H) that was known h steps before."""
+        season, ahead, L = self._seasons(v)[..., None], self._h + 1, self.setting.history
+        back = -(-ahead // np.maximum(season, 1)) * season
+        at = time[:, None, None, :]
+        value = np.take_along_axis(v["history"][:, :, None, :], np.maximum(at - back, 0) % L, axis=3)
+        nothing = (back == 0) | (back > at) | (back - ahead >= L)
+        return np.where(nothing, last[:, :, None, :], value)
+
+    def _experts(self, v: dict[str, Array], time: Rows, last: Array, told: Array) -> Array:
+        """(B, C, H, experts) simple rules, then what the blocks told (B, C, H, BLOCKS)."""
+        seasonal = np.moveaxis(self._seasonal(v, time, last), 2, 3)
+        return np.concatenate([last[..., None], seasonal, told], axis=3)
+
+    def _read_out(self, v: dict[str, Array], slot: Rows, last: Array, base: Array) -> tuple[Array, Array]:
+        """(B, C, H, BLOCKS) bases and predictions in scales, from the features in `slot` (B, H)."""
+        B, C, H = last.shape
+        bases = np.concatenate([np.repeat(last[..., None], len(BLOCKS) - SEASONS, axis=3), base], axis=3)
+        found = []
+        for name in BLOCKS:
+            W, z = v[f"{name}.W"], v[f"{name}.z"][np.arange(B)[:, None], slot]  # (B, H, groups, n)
+            if name == "network":
+                found.append(np.einsum("bchn,bhn->bch", W.reshape(B, C, H, -1), z[:, :, 0]))
+            else:
+                found.append(np.einsum("bchn,bhcn->bch", W, z))
+        return bases, np.where(np.isnan(bases), 0.0, np.stack(found, axis=3))
+
+    def _score(self, v: dict[str, Array], time: Rows, y: Array) -> None:
+        """Weigh the experts by what they said of y, teach the readouts, move the bounds."""
+        s, B, C, H = self.setting, len(y), self.setting.columns, self.setting.horizon
+        origin = time[:, None] - self._h - 1
+        known = ~np.isnan(y)[:, :, None] & (origin >= 0)[:, None, :]  # (B, C, H)
+        if not known.any():
+            return
+        value = np.where(np.isnan(y), 0.0, y)[:, :, None]
+        slot, kept = origin % H, self._kept(origin)
+        at = (np.arange(B)[:, None, None], np.arange(C)[None, :, None], kept[:, None, :])
+        last = v["last"][at[0], slot[:, None, :], at[1]]
+        scale = v["scale"][at[0], slot[:, None, :], at[1]]
+        said = self._experts(v, np.repeat(time[:, None], H, axis=1), last, v["told"][at])
+        mixed = (weigh(v["regret"], v["square"]) * said).sum(-1)
+        n = v["scored"] + known
+        rate, off = np.maximum(1.0 / np.maximum(n, 1.0), 0.005), np.abs(mixed - value)
+        size = v["size"] + rate * (np.where((n > 10) & (off > 5 * v["size"]), 5 * v["size"], off) - v["size"])
+        positive = known & (size > 0)
+        usual = np.where(size > 0, size, 1.0)
+        gain = np.clip(np.sign(mixed - value)[..., None] * (mixed[..., None] - said) / usual[..., None], -8.0, 8.0)
+        fade = (1.0 - (1.0 - s.fade) / np.sqrt(self._h + 1.0))[:, None]
+        _put(v["regret"], positive[..., None], fade * v["regret"] + gain)
+        _put(v["square"], positive[..., None], fade * v["square"] + gain * gain)
+        weight = 1.0 / np.where(off > usual, off * usual, usual * usual)
+        moved, came = mixed - last, value - last
+        trust = np.stack([weight * moved * came, weight * moved * moved], axis=3)
+        _put(v["trust"], positive[..., None], s.trust * v["trust"] + trust)
+        _put(v["size"], known, size)
+        _put(v["scored"], known, n)
+        self._follow(v, known, n, value, v["made"][at])
+        base = v["base"][at]
+        known = known & (origin >= SETTLED)[:, None, :]
+        self._teach(v, slot, known, value, scale, *self._read_out(v, slot, last, base))
+
+    def _follow(self, v: dict[str, Array], known: NDArray[np.bool_], n: Array, y: Array, made: Array) -> None:
+        """Move bounds, in units of the spread, by a step where they were exceeded, and back a little where not."""
+        s, error = self.setting, y - made[..., 0]
+        tail, rate = (1.0 - s.level) / 2, np.maximum(1.0 / np.maximum(n, 1.0), s.widen)
+        first = n == 1
+        for name, over in (("high", error > made[..., 2]), ("low", -error > made[..., 1])):
+            _put(v[name], known, np.where(first, FIRST_BOUND, v[name]) + s.step * (over - tail))
+        spread = np.where(first, np.abs(error), v["spread"])
+        _put(v["spread"], known, spread + rate * (np.abs(error) - spread))
+
+    def _teach(
+        self,
+        v: dict[str, Array],
+        slot: Rows,
+        known: NDArray[np.bool_],
+        y: Array,
+        scale: Array,
+        bases: Array,
+        predicted: Array,
+    ) -> None:
+        B, C, H = known.shape
+        for j, name in enumerate(BLOCKS):
+            network = name == "network"
+            learns = known & ~np.isnan(bases[..., j])
+            u = v[f"{name}.usual"].reshape(B, C, H, 2)
+            error = np.clip((y - np.where(learns, bases[..., j], 0.0)) / scale, -REACH, REACH) - predicted[..., j]
+            count = u[..., 1] + learns
+            limit = np.where(count > 32, self.setting.clip * u[..., 0], np.inf)
+            error = np.where(learns, np.clip(error, -limit, limit), 0.0)
+            rate = np.maximum(1.0 / np.maximum(count, 1.0), 0.005)
+            _put(u[..., 0], learns, u[..., 0] + rate * (np.abs(error) - u[..., 0]))
+            u[..., 1] = count
+            gain = v[f"{name}.gain"][np.arange(B)[:, None], slot]  # (B, H, groups, n)
+            W = v[f"{name}.W"].reshape(B, C, H, -1)
+            W += error[..., None] * (gain[:, None, :, 0] if network else np.swapaxes(gain, 1, 2))
+
+    def _take(self, v: dict[str, Array], time: Rows, y: Array) -> None:
+        """Values join history, scale and profiles; the forecast stands in for what is missing."""
+        s, B, L = self.setting, len(y), self.setting.history
+        missing, first = np.isnan(y), v["variance"] < 0
+        expected = np.where(first | (time == 0)[:, None], 0.0, v["made"][:, :, 0, 0])
+        y = np.where(missing, expected, y)
+        begins = first & ~missing
+        v["history"][begins] = y[begins][:, None]
+        rate = 1.0 / np.minimum(time + 1, 5000)[:, None]
+        limit = np.where((time > 32)[:, None] & (v["variance"] > 0), CLIP * np.sqrt(np.abs(v["variance"])), np.inf)
+        off = np.clip(y - v["mean"], -limit, limit)
+        _put(v["mean"], ~missing, np.where(first, y, v["mean"] + rate * off))
+        spread = v["variance"] + rate * (off * off * (1.0 - rate) - v["variance"])
+        _put(v["variance"], ~missing, np.where(first, 0.0, spread))
+        at = np.arange(B)
+        v["history"][at, :, time % L] = y
+        season = self._seasons(v)
+        b, c, k = np.nonzero(season)
+        phase = time[b] % season[b, c, k]
+        old, new, gone = v["profile"][b, c, k, phase], y[b, c], missing[b, c]
+        off = np.where(np.isnan(old), 0.0, new - old)
+        v["residual"][b, c, k, time[b] % s.profile_lags] = np.where(gone, 0.0, off)
+        v["profile"][b, c, k, phase] = np.where(
+            gone, old, np.where(np.isnan(old), new, old + s.smoothing * np.where(np.isnan(off), 0.0, off))
+        )
+
+    def _look(self, v: dict[str, Array], time: Rows, states: Array, extra: Array) -> None:
+        """Features of all blocks, which learn from them what correlates; where they are kept, forecasts find them."""
+        s, B, C, L = self.setting, len(time), self.setting.columns, self.setting.history
+        at, slot = np.arange(B), time % s.horizon
+        lags = (time[:, None] - np.arange(1, s.lags + 1)) % L
+        y = v["history"][at, :, time % L]  # (B, C)
+        floor = 1e-9 * (1.0 + np.abs(v["mean"]))
+        scale = np.maximum(np.sqrt(np.maximum(v["variance"], 0.0)), floor)
+        v["last"][at, slot], v["scale"][at, slot] = y, scale
+        past = np.take_along_axis(v["history"], lags[:, None, :], axis=2)
+        change = np.clip((y[..., None] - past) / scale[..., None], -CLIP, CLIP)  # (B, C, lags)
+        level = np.clip((y - v["mean"]) / scale, -CLIP, CLIP)[..., None]
+        one = np.ones((B, C, 1))
+        shared = np.concatenate([change[..., : s.few], level], axis=2).reshape(B, -1)
+        network = np.concatenate([np.ones((B, 1)), states, extra, shared], axis=1)
+        everywhere = np.ones((B, C), dtype=bool)
+        self._learn(v, "long", slot, time, np.concatenate([change, level, one], axis=2), s.forgetting, everywhere)
+        few = np.concatenate([change[..., : s.short_lags], level, one], axis=2)
+        self._learn(v, "short", slot, time, few, s.quick, everywhere)
+        season, ahead = self._seasons(v), time[:, None] + 1 + self._h
+        kept = self._kept(np.repeat(time[:, None], s.horizon, axis=1))
+        back = (time[:, None] - np.arange(s.profile_lags)) % s.profile_lags
+        for k in range(SEASONS):
+            length = season[:, :, k, None]
+            base = np.take_along_axis(v["profile"][:, :, k], ahead[:, None, :] % np.maximum(length, 1), axis=2)
+            v["base"][at[:, None, None], np.arange(C)[None, :, None], kept[:, None, :], k] = np.where(
+                length > 0, base, np.nan
+            )
+            residual = np.take_along_axis(v["residual"][:, :, k], back[:, None, :], axis=2)
+            z = np.concatenate([np.clip(residual / scale[..., None], -CLIP, CLIP), one], axis=2)
+            self._learn(v, f"profile {k + 1}", slot, time, z, s.forgetting, season[:, :, k] > 0)
+        self._learn(v, "network", slot, time, network[:, None], s.forgetting, everywhere[:, :1])
+
+    def _learn(
+        self, v: dict[str, Array], name: str, slot: Rows, time: Rows, z: Array, mu: float, where: NDArray[np.bool_]
+    ) -> None:
+        """One row of features (B, groups, n) changes P; the gain is kept with them until the targets are known."""
+        b, g = np.nonzero(where & (time >= SETTLED)[:, None])
+        if not len(b):
+            return
+        n = self._sizes[name]
+        i, j = np.tril_indices(n)
+        P = np.empty((len(b), n, n))
+        P[:, i, j] = P[:, j, i] = v[f"{name}.P"][b, g]
+        P, gain = absorb(P, z[b, g], mu)
+        v[f"{name}.z"][b, slot[b], g], v[f"{name}.gain"][b, slot[b], g] = z[b, g], gain
+        due = time[b] % EVERY == 0
+        if mu < 1 and due.any():
+            certainty = self.setting.ridge * (1.0 - mu) * n * EVERY
+            W = v[f"{name}.W"]
+            P[due], W[b[due], g[due]] = pull(P[due], W[b[due], g[due]], time[b[due]] // EVERY % n, certainty)
+        v[f"{name}.P"][b, g] = P[:, i, j]
+
+    def _forecast(self, v: dict[str, Array], time: Rows, out: tuple[Array, Array, Array]) -> None:
+        B, C, H = len(time), self.setting.columns, self.setting.horizon
+        slot = np.repeat((time % H)[:, None], H, axis=1)
+        kept = self._kept(np.repeat(time[:, None], H, axis=1))
+        at = (np.arange(B)[:, None, None], np.arange(C)[None, :, None], kept[:, None, :])
+        last = v["last"][at[0], slot[:, None, :], at[1]]
+        scale = v["scale"][at[0], slot[:, None, :], at[1]]
+        bases, predicted = self._read_out(v, slot, last, v["base"][at])
+        moved = np.clip(predicted, -REACH, REACH) * scale[..., None]
+        told = np.where(np.isnan(bases), last[..., None], np.where(np.isnan(bases), 0.0, bases) + moved)
+        v["told"][at] = told
+        said = self._experts(v, time[:, None] + 1 + self._h, last, told)
+        mixed = (weigh(v["regret"], v["square"]) * said).sum(-1)
+        share = np.clip((v["trust"][..., 0] + PRIOR) / (v["trust"][..., 1] + PRIOR), 0.0, 1.0)
+        mean = last + share * (mixed - last)
+        below, above = v["low"] * v["spread"], v["high"] * v["spread"]
+        v["made"][at] = np.stack([mean, below, above], axis=3)
+        out[0][...], out[1][...], out[2][...] = mean, mean - below, mean + above
+
+
+def _put(array: Array, where: NDArray[np.bool_], value: Array) -> None:
+    np.copyto(array, value, where=where)

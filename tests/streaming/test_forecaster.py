@@ -1,0 +1,192 @@
+"""The forecaster against closed forms, its two implementations against each other, and its promises on streams."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ptncn.streaming.forecaster import EXPERTS, Forecaster, Setting, compiled, reference
+from ptncn.streaming.forecaster.layout import fresh, views, width
+from ptncn.streaming.forecaster.seasons import differences, find_seasons
+
+
+def run(forecaster: Forecaster, series: np.ndarray) -> np.ndarray:
+    """(3, T, C, H) means and bounds."""
+    return np.array([forecaster.observe(row[None]) for row in series])[:, :, 0].swapaxes(0, 1)
+
+
+def absolute_errors(series: np.ndarray, means: np.ndarray, horizon: int) -> np.ndarray:
+    """(T − horizon, C) of the forecasts for that many steps ahead."""
+    return np.abs(series[horizon:] - means[:-horizon, :, horizon - 1])
+
+
+def test_the_readout_of_each_horizon_is_the_ridge_regression_on_all_pairs_seen():
+    setting = Setting(horizon=3, history=64, lags=4, few=1, short_lags=2, forgetting=1.0, clip=1e9)
+    forecaster = Forecaster(setting, seasons=(7,))
+    series = np.random.default_rng(0).normal(size=(120, 1)).cumsum(0)
+    features, scales = [], []
+    for t, row in enumerate(series):
+        forecaster.observe(row[None])
+        features.append(forecaster.part("long.z")[0, t % 3, 0].copy())
+        scales.append(forecaster.part("scale")[0, t % 3, 0])
+    for horizon in (1, 2, 3):
+        origins = np.arange(8, len(series) - horizon)
+        Z = np.array(features)[8:]
+        targets = (series[origins + horizon, 0] - series[origins, 0]) / np.array(scales)[origins]
+        # P has absorbed the features of the last rows, too, but no target of theirs: the weights have not moved
+        known = Z[: len(origins)]
+        ridge = np.linalg.solve(known.T @ known + setting.ridge * np.eye(Z.shape[1]), known.T @ targets)
+        np.testing.assert_allclose(forecaster.part("long.W")[0, 0, horizon - 1], ridge, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.skipif(compiled.load() is None, reason="there is no compiler")
+def test_the_kernel_and_the_reference_give_the_same_numbers():
+    setting = Setting(columns=2, horizon=5, states=3, extra=1, history=100)
+    one, other = Forecaster(setting, 3), Forecaster(setting, 3)
+    other._step = reference.Step(setting)
+    draw = np.random.default_rng(0)
+    t = np.arange(260)[:, None, None]
+    series = np.sin(2 * np.pi * t / np.array([12, 17, 24])[:, None] + np.array([0, 1])) + 0.2 * draw.normal(
+        size=(260, 3, 2)
+    )
+    series[draw.random(series.shape) < 0.02] = np.nan
+    series[:4, 1] = np.nan
+    for row in series:
+        rows = np.flatnonzero(draw.random(3) < 0.9)
+        states, extra = draw.normal(size=(len(rows), 3)), draw.normal(size=(len(rows), 1))
+        expected = other.observe(row[rows], states, extra, rows=rows)
+        found = one.observe(row[rows], states, extra, rows=rows)
+        np.testing.assert_allclose(np.array(found), np.array(expected), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(one.state, other.state, rtol=1e-6, atol=1e-9)
+
+
+def test_streams_of_a_batch_do_not_know_of_each_other():
+    draw = np.random.default_rng(1)
+    series = draw.normal(size=(80, 3, 1)).cumsum(0)
+    together = Forecaster(Setting(horizon=2, history=80), 3)
+    for row in series:
+        batch = together.observe(row)
+    for stream in range(3):
+        alone = run(Forecaster(Setting(horizon=2, history=80)), series[:, stream])
+        np.testing.assert_array_equal(alone[0, -1], batch.mean[stream])
+
+
+def test_a_saved_stream_goes_on_with_the_same_numbers():
+    draw = np.random.default_rng(2)
+    series = draw.normal(size=(150, 2)).cumsum(0)
+    setting = Setting(columns=2, horizon=4, history=80)
+    whole = Forecaster(setting)
+    for row in series[:100]:
+        whole.observe(row[None])
+    bank = Forecaster(setting, 3)
+    bank.load_tree(whole.tree(0), row=1)
+    for row in series[100:]:
+        expected = whole.observe(row[None])
+        found = bank.observe(row[None], rows=np.array([1]))
+        np.testing.assert_array_equal(np.array(found), np.array(expected))
+
+
+def test_a_season_is_found_and_followed():
+    t = np.arange(1200)
+    weekly = np.where(t // 24 % 7 >= 5, 0.3, 1.0)
+    series = (weekly * (2 + np.sin(2 * np.pi * t / 24)) + 0.05 * np.random.default_rng(3).normal(size=1200))[:, None]
+    forecaster = Forecaster(Setting(horizon=24, history=1024))
+    means = run(forecaster, series)[0]
+    assert 168 in forecaster.part("season")[0, 0]
+    error = absolute_errors(series, means, 24)[700:].mean()
+    assert error < 1.1 * np.abs(series[168:] - series[:-168])[700:].mean()
+
+
+def test_a_random_walk_is_forecast_no_worse_than_by_copying():
+    series = np.random.default_rng(4).normal(size=(3000, 1)).cumsum(0)
+    means = run(Forecaster(Setting(horizon=12)), series)[0]
+    for horizon in (1, 12):
+        copied = np.abs(series[horizon:] - series[:-horizon])[500:].mean()
+        assert absolute_errors(series, means, horizon)[500:].mean() < 1.05 * copied
+
+
+def test_spikes_do_not_spoil_what_follows_them():
+    draw = np.random.default_rng(5)
+    clean = np.sin(np.arange(2000) / 3)[:, None] + 0.05 * draw.normal(size=(2000, 1))
+    spoilt = clean.copy()
+    spoilt[draw.choice(2000, 20, replace=False)] += 50.0
+    means = run(Forecaster(Setting()), spoilt)[0]
+    assert np.median(absolute_errors(spoilt, means, 1)[500:]) < 0.1
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0, -1e9])
+def test_a_constant_stream_is_forecast_exactly(value):
+    means, lower, upper = run(Forecaster(Setting(horizon=3)), np.full((200, 1), value))
+    assert (means == value).all()
+    assert (lower[50:] <= value).all()
+    assert (upper[50:] >= value).all()
+
+
+def test_missing_values_are_filled_in_and_teach_nothing():
+    series = np.sin(np.arange(600) / 4)[:, None]
+    forecaster = Forecaster(Setting())
+    for row in series[:500]:
+        forecaster.observe(row[None])
+    scored = forecaster.part("scored").copy()
+    for _ in range(10):
+        ahead = forecaster.observe(np.full((1, 1), np.nan))
+    np.testing.assert_array_equal(forecaster.part("scored"), scored)
+    assert abs(ahead.mean[0, 0, 0] - series[510, 0]) < 0.1
+
+
+def test_bounds_hold_what_they_promise_before_and_after_a_switch():
+    draw = np.random.default_rng(6)
+    t = np.arange(4000)
+    noise = np.where(t < 2000, 0.1, 1.0) * draw.standard_t(4, size=4000)
+    series = (np.where(t < 2000, np.sin(t / 4), 3 + np.sin(t / 2.5)) + noise)[:, None]
+    _, lower, upper = run(Forecaster(Setting(level=0.9)), series)
+    inside = (series[1:] >= lower[:-1, :, 0]) & (series[1:] <= upper[:-1, :, 0])
+    for begin in range(100, 2900, 100):
+        assert abs(inside[begin : begin + 1000].mean() - 0.9) <= 0.02
+
+
+def test_differences_are_the_mean_squares_of_the_definition():
+    series = np.random.default_rng(7).normal(size=50)
+    for lag, found in enumerate(differences(series, 20)):
+        assert found == pytest.approx(np.mean((series[lag:] - series[: 50 - lag]) ** 2), abs=1e-9)
+
+
+def test_seasons_are_found_in_noise_but_not_in_walks_and_constants():
+    draw = np.random.default_rng(8)
+    t = np.arange(1000)
+    assert 48 in find_seasons(np.sin(2 * np.pi * t / 48) + 0.3 * draw.normal(size=1000))
+    assert find_seasons(np.full(100, 7.0)) == (0, 0)
+    assert find_seasons(np.arange(100.0)) == (0, 0)
+    walks = [find_seasons(draw.normal(size=1000).cumsum()) for _ in range(20)]
+    assert sum(walk != (0, 0) for walk in walks) <= 4
+
+
+def test_weights_are_a_mixture_and_favour_the_expert_that_is_right():
+    series = np.random.default_rng(9).normal(size=(500, 1)).cumsum(0)
+    forecaster = Forecaster(Setting(), seasons=(9,))
+    run(forecaster, series)
+    weights = forecaster.weights()[0, 0, 0]
+    assert weights.sum() == pytest.approx(1.0)
+    assert weights[EXPERTS.index("season 1")] < 0.05
+
+
+def test_sizes_and_rows_that_do_not_fit_are_refused():
+    forecaster = Forecaster(Setting(columns=2))
+    with pytest.raises(ValueError, match="seasons: expected up to 2"):
+        Forecaster(Setting(history=100), seasons=(51,))
+    with pytest.raises(ValueError, match="state: expected"):
+        forecaster.load_tree({"state": np.zeros((1, 3))})
+    if compiled.load() is not None:
+        with pytest.raises(ValueError, match="values: expected contiguous float64"):
+            forecaster.observe(np.zeros((1, 3)))
+        with pytest.raises(ValueError, match="rows outside"):
+            forecaster.observe(np.zeros((1, 2)), rows=np.array([5]))
+
+
+def test_parts_of_a_state_fill_it_without_overlap():
+    setting = Setting(columns=2, horizon=3, states=4)
+    state = np.zeros((2, width(setting)))
+    for view in views(state, setting).values():
+        view += 1
+    assert (state == 1).all()
+    assert fresh(2, setting).shape == state.shape
