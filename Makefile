@@ -19,9 +19,10 @@ demo: setup    ## two learners predict a changing stream; the last line says how
 
 test: lint types unit ## ruff, mypy and the whole test suite
 
-lint: setup    ## ruff: style and formatting
+lint: setup    ## ruff: style and formatting; import-linter: layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 types: setup   ## mypy
 	$(BIN)/mypy

@@ -1,0 +1,100 @@
+"""A dataset and an experiment of one's own: one file and one line each, then known everywhere."""
+
+import importlib
+import json
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from ptncn.cli import app
+from ptncn.data import DATASETS
+from ptncn.experiments import EXPERIMENTS
+from ptncn.records import read_record
+
+MODULE = '''
+import numpy as np
+
+from ptncn.data import ArraySequences, Dataset
+from ptncn.experiments.config import VIDEO
+from ptncn.experiments.experiment import Experiment, Row
+from ptncn.experiments.page import LEARNING_CURVES, Page
+from ptncn.experiments.runner import train_and_test
+
+
+def load(dataset, split):
+    seed = dataset.splits.index(split)
+    walks = np.random.default_rng(seed).normal(size=(40, 12, 3)).cumsum(1)
+    return ArraySequences(f"walks/{split}", walks.astype(np.float32))
+
+
+WALKS = Dataset(name="walks", label="random walks", about="40 random walks in space", kind="other", load=load)
+
+SLOW = Row("ptncn", {"lr": 0.001}, "P-TNCN, slow")
+
+EXPERIMENT = Experiment(
+    name="walking",
+    about="who follows a random walk?",
+    rows={"walks": ("ptncn", "slow", "copy")},
+    variants={"slow": SLOW},
+    config=lambda data, scale: VIDEO[scale],
+    seeds={"smoke": 1, "laptop": 1, "paper": 1},
+    values=lambda spec: spec.values(),
+    run=lambda spec, context: train_and_test(spec, f"walking/{spec.row}/{spec.seed}", spec.values(), context),
+    cells=lambda record: {"test_se": {record.data: record.metrics["test"]["se"]}},
+    trains=lambda spec: [spec],
+    compared_by=("test", "se"),
+    page=Page(
+        title="Random walks",
+        question="Who follows a random walk?",
+        metrics=("**SE**: squared error.",),
+        metric_labels={"test_se": "test SE"},
+        errors=lambda metric, column: ("test", "se"),
+        figures=(LEARNING_CURVES,),
+    ),
+)
+'''
+
+
+@pytest.fixture
+def extended(tmp_path, monkeypatch):
+    monkeypatch.setenv("PTNCN_DATA", str(tmp_path / "empty"))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "walking_about.py").write_text(MODULE)
+    module = importlib.import_module("walking_about")
+    DATASETS.add("walks", module.WALKS)
+    EXPERIMENTS.add("walking", module.EXPERIMENT)
+    yield tmp_path
+    DATASETS.remove("walks")
+    EXPERIMENTS.remove("walking")
+    del sys.modules["walking_about"]
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_a_dataset_and_an_experiment_added_at_run_time_go_through_every_command(extended):
+    listed = {row["name"]: row for row in json.loads(run("data", "list", "--json"))}
+    assert listed["walks"]["about"] == "40 random walks in space"
+    run("data", "show", "walks", "--out", "walks.png")
+    assert (extended / "walks.png").stat().st_size > 1_000
+
+    tested = json.loads(run("train", "gru-bptt", "walks", "--units", "4", "--sequences", "40", "--json"))
+    assert tested["se"] > 0
+    assert json.loads(run("eval", "trained/network.safetensors", "walks", "--json")) == pytest.approx(tested)
+
+    cells = json.loads(run("reproduce", "walking", "--scale", "smoke", "--json"))
+    assert set(cells["test_se"]) == {"ptncn", "slow", "copy"}
+    record = read_record("results/smoke/walking/slow-walks-0.json")
+    assert record.learner["lr"] == 0.001
+    assert record.command == "ptncn reproduce walking --scale smoke --learners slow --data walks --seeds 1"
+
+    run("report", "results/smoke", "--out", "report")
+    page = (extended / "report/index.html").read_text()
+    for words in ("Random walks", "Who follows a random walk?", "test SE"):
+        assert words in page
