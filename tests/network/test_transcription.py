@@ -12,7 +12,10 @@ AUTHORS = {
     "phi_o": "identity", "beta": 0.1, "beta_all": True, "gamma": 0.001, "lam": 0.0, "w_error": "e_z",
     "e_rule": "transpose", "rescale": "clip", "mean": "after", "opt": "nesterov", "lr": 0.075, "max_norm": None,
 }  # fmt: skip
-BEST = {"beta": 0.25, "e_rule": "transpose", "rescale": "none", "mean": "before", "opt": "rmsprop", "lr": 0.0006}
+BEST = {
+    "beta": 0.25, "e_rule": "transpose", "rescale": "none", "mean": "before", "opt": "rmsprop", "lr": 0.0006,
+    "kappa": 0.01, "c_mean": True,
+}  # fmt: skip
 SMALL, SMALL_WORDS = {"teaching": "small", "displacement_decay": 0.9}, {"kappa": 0.01, "rho": 0.9}
 ADAPTIVE = {"lr": 0.003}
 SIZES = {1: (7, 6), 2: (7, 6, 4), 3: (7, 5, 4, 3)}

@@ -176,8 +176,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "max_norm": None,
     },
     "best": {
-        "biases": False,
+        "output_bias": "mean",
         "beta": 0.25,
+        "teaching": "small",
         "error_rule": "transpose",
         "rescale": "none",
         "reduction": "mean",
@@ -188,6 +189,14 @@ PRESETS: dict[str, dict[str, Any]] = {
 """Options that differ from the defaults of `Config`."""
 
 
+FIRST_OPTIONS = frozenset(
+    "activation alpha beta beta1 beta2 beta_scope biases corrections eps error_lr_factor error_rule error_weight_std "
+    "first_frame gamma hidden_prediction lam lr max_norm momentum optimizer prediction_error presynaptic radius "
+    "reduction rescale schedule sparsity_sign temporal_sign weight_decay weight_std winners xi".split()
+)
+"""The options that the first checkpoints named in full. What came later has its default there, whatever the preset."""
+
+
 def make_config(preset: str, overrides: Mapping[str, Any]) -> Config:
     """
     >>> make_config("authors", {"lr": 0.01}).optimizer
@@ -196,9 +205,10 @@ def make_config(preset: str, overrides: Mapping[str, Any]) -> Config:
     if preset not in PRESETS:
         raise ValueError(f"unknown preset {preset!r}; choose one of: {', '.join(PRESETS)}")
     known = [option.name for option in dataclasses.fields(Config)]
+    chosen = {} if FIRST_OPTIONS <= overrides.keys() else PRESETS[preset]
     for name in overrides:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise ValueError(f"unknown option {name!r}; {hint}The options are: {', '.join(known)}")
-    return Config(**{**PRESETS[preset], **overrides})
+    return Config(**{**chosen, **overrides})

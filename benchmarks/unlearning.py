@@ -1,0 +1,170 @@
+"""Does a network that trains on and on unlearn? Validation error and norms of the weights, epoch by epoch.
+
+    python benchmarks/unlearning.py run video-constant      # results/stability/video-constant.json
+    python benchmarks/unlearning.py page                    # docs/stability.md and its figures, from these records
+
+Each run goes on from its last whole epoch where it was interrupted: a checkpoint lies beside `--work`'s records.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import ptncn
+from ptncn import PTNCN
+from ptncn.data import bouncing, penn_treebank
+from ptncn.data.sequences import SequenceDataset
+
+ROOT = Path(__file__).resolve().parents[1]
+RECORDS = ROOT / "results/stability"
+LOG2 = 0.6931471805599453
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A network, its data, and how the step size goes."""
+
+    data: str
+    epochs: int
+    batch_size: int
+    hidden_sizes: tuple[int, ...]
+    falls_to: float = 1.0
+    """The step size at the end, as a share of that of the beginning; it falls in a straight line."""
+    options: dict[str, Any] = field(default_factory=lambda: {"preset": "best"})
+
+
+COUPLED = {
+    "preset": "best", "teaching": "coupled", "biases": False, "output_bias": "zero", "optimizer": "rmsprop",
+    "lr": 0.0006, "beta": 0.25,
+}  # fmt: skip
+MEMORY = {"preset": "best", "memory": 128}
+CAMPAIGNS = {
+    "video-constant": Campaign("video", 10, 20, (1000, 1000, 1000)),
+    "video-falling": Campaign("video", 10, 20, (1000, 1000, 1000), falls_to=0.05),
+    "video-coupled": Campaign("video", 10, 20, (1000, 1000, 1000), options=COUPLED),
+    "text-constant": Campaign("text", 5, 50, (600,), options=MEMORY),
+    "text-falling": Campaign("text", 5, 50, (600,), falls_to=0.05, options=MEMORY),
+}
+
+
+def datasets(kind: str) -> tuple[SequenceDataset, SequenceDataset]:
+    """What is learnt from, and what is validated on."""
+    if kind == "video":
+        return bouncing("mnist", "train"), bouncing("mnist", "valid", size=500)
+    return penn_treebank("train"), penn_treebank("valid")
+
+
+def build(campaign: Campaign, input_size: int) -> PTNCN:
+    output = "bernoulli" if campaign.data == "video" else "categorical"
+    return PTNCN(input_size, list(campaign.hidden_sizes), output=output, **campaign.options)
+
+
+def errors(net: PTNCN, batches: Iterator[Any], *, learn: bool) -> dict[str, float]:
+    """Nats (or bits) and squared error an observation, over all that is scored."""
+    nats = squares = count = 0.0
+    for frames, mask in batches:
+        state = net.begin(frames.shape[1])
+        for t, x in enumerate(frames):
+            seen = None if mask is None else mask[t]
+            out = net.step(x, state, learn=learn, mask=seen)
+            nats += net.output.nll(out.logits, x)[out.scored].sum().item()
+            squares += (out.prediction - x).square().sum(-1)[out.scored].sum().item()
+            count += int(out.scored.sum())
+        net.end(state)
+    if net.output.name == "categorical":
+        return {"bpc": nats / count / LOG2}
+    return {"ce": nats / count, "se": squares / count}
+
+
+def falling(net: PTNCN, batches: Iterator[Any], start: float, done: int, total: int, final: float) -> Iterator[Any]:
+    """The batches, with the step size set before each."""
+    for number, batch in enumerate(batches, start=done):
+        net.lr = start * (1 - (1 - final) * number / total)
+        yield batch
+
+
+def norms(net: PTNCN) -> dict[str, float]:
+    """The largest singular value of each matrix."""
+    return {name: _spectral(weight) for name, weight in net.synapses().items() if weight.dim() == 2}
+
+
+def _spectral(weight: Tensor) -> float:
+    vector = torch.randn(weight.shape[1], generator=torch.Generator().manual_seed(0))
+    for _ in range(30):
+        vector = weight.T @ (weight @ vector)
+        vector /= vector.norm().clamp_min(1e-30)
+    return float((weight @ vector).norm())
+
+
+def run(name: str, work: Path, records: Path) -> None:
+    campaign = CAMPAIGNS[name]
+    train, valid = datasets(campaign.data)
+    checkpoint = work / f"{name}.ckpt"
+    net, rows = build(campaign, train.input_size), []
+    if checkpoint.is_file():
+        loaded = ptncn.load(checkpoint)
+        net, rows = loaded.learner, loaded.extra
+    batches, start = -(-len(train) // campaign.batch_size), net.config.lr
+    while len(rows) < campaign.epochs:
+        began = time.perf_counter()
+        plan = train.batches(campaign.batch_size, shuffle_seed=0, epoch=len(rows))
+        total, done = batches * campaign.epochs, batches * len(rows)
+        training = errors(net, falling(net, plan, start, done, total, campaign.falls_to), learn=True)
+        rows.append(
+            {
+                "epoch": len(rows) + 1,
+                "train": training,
+                "valid": errors(net, valid.batches(50), learn=False),
+                "norms": norms(net),
+                "seconds": round(time.perf_counter() - began, 1),
+            }
+        )
+        print(name, json.dumps({key: rows[-1][key] for key in ("epoch", "train", "valid", "seconds")}), flush=True)
+        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        ptncn.save(checkpoint, net, extra=rows)
+        write(name, campaign, net, rows, records)
+
+
+def write(name: str, campaign: Campaign, net: PTNCN, rows: list[dict[str, Any]], records: Path) -> None:
+    content = {
+        "command": f"python benchmarks/unlearning.py run {name}",
+        "versions": {"ptncn": ptncn.__version__, "torch": torch.__version__, "python": platform.python_version()},
+        "data": campaign.data,
+        "batch_size": campaign.batch_size,
+        "falls_to": campaign.falls_to,
+        "epochs": campaign.epochs,
+        "options": net.options(),
+        "rows": rows,
+    }
+    records.mkdir(parents=True, exist_ok=True)
+    (records / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=["run", "page"])
+    parser.add_argument("campaign", nargs="?", choices=CAMPAIGNS)
+    parser.add_argument("--work", type=Path, default=ROOT / "runs/stability", help="where checkpoints are kept")
+    parser.add_argument("--records", type=Path, default=RECORDS, help="where records go")
+    chosen = parser.parse_args()
+    torch.set_num_threads(1)
+    if chosen.action == "run":
+        run(chosen.campaign, chosen.work, chosen.records)
+    else:
+        from unlearning_page import write_page
+
+        write_page(chosen.records)
+
+
+if __name__ == "__main__":
+    main()
