@@ -22,7 +22,7 @@ TIME_LIMIT = 900  # seconds
 WRONG_PACKAGE = 99
 
 EQUATIONS, STATE, NETWORK = "network/equations.py", "network/state.py", "network/ptncn.py"
-STATISTICS = "network/statistics.py"
+STATISTICS, TRACES = "network/statistics.py", "network/memory.py"
 APPLY, FACTORS, MAXNORM = "updates/apply.py", "updates/factors.py", "updates/maxnorm.py"
 OPTIMIZERS, RESCALE, SYNAPSES = "updates/optimizers.py", "updates/rescale.py", "updates/synapses.py"
 KERNEL = "kernels/step.inc"
@@ -54,6 +54,7 @@ def transcription(variants: str = "paper") -> tuple[str, ...]:
 CLOSED_FORMS = ("tests/network/test_closed_forms.py",)
 MODULE = ("tests/network/test_module.py",)
 CAUGHT = ("tests/network/test_caught_mutants.py",)
+OF_MEMORY = ("tests/network/test_memory.py", "-k", "past or immediate or rows")
 OF_FACTORS = ("tests/updates/test_factors.py",)
 OF_LARGE = ("tests/network/test_compiled.py", "-k", "really and sgd")
 OF_OPTIMIZERS = ("tests/updates/test_optimizers.py",)
@@ -150,6 +151,34 @@ MUTANTS = [
         "the bias is set to the mean again and again", STATISTICS, "return self._logits() - before",
         "return self._logits()", transcription("mean and bias"),
     ),
+    # Memory
+    Mutant("h turns the other way", TRACES, "re * real - im * imaginary", "re * real + im * imaginary", OF_MEMORY),
+    Mutant("h is written without ν", TRACES, "h: turned + nu * sent", "h: turned + sent", OF_MEMORY),
+    Mutant("∂ν/∂a is left out", TRACES, " + slope * sent", "", OF_MEMORY),
+    Mutant("∂λ/∂a has the wrong sign", TRACES, "- pace * turned", "+ pace * turned", OF_MEMORY),
+    Mutant(
+        "∂λ/∂θ is −iλ", TRACES, "[-turned[:, 1], turned[:, 0]]", "[turned[:, 1], -turned[:, 0]]", OF_MEMORY,
+    ),
+    Mutant("T_B is written without ν", TRACES, "u[:, :, None] * nu", "u[:, :, None]", OF_MEMORY),
+    Mutant("T_B does not turn", TRACES, "imaginary.mul_(re).addcmul_(real, im)", "imaginary.mul_(re)", OF_MEMORY),
+    Mutant(
+        "rows that are not observed forget their traces", TRACES, "re, im = (torch.where(", "_ = (torch.where(",
+        OF_MEMORY,
+    ),
+    Mutant(
+        "rows that are not observed forget", TRACES, "value if mask is None else torch.where(", "value if True else (",
+        OF_MEMORY,
+    ),
+    Mutant(
+        "Im B is taught like Re B", TRACES, "torch.addcmul(q_im * real, q_re, imaginary, value=-1)",
+        "torch.addcmul(q_im * real, q_re, imaginary)", OF_MEMORY,
+    ),
+    Mutant(
+        "immediate credit without ν", TRACES, "(q * decays(memory)[2]).flatten(1)", "q.flatten(1)", OF_MEMORY,
+    ),
+    Mutant("the decays are taught by h", TRACES, "(q * held[T_a])", "(q * held[h])", OF_MEMORY),
+    Mutant("the angles are taught by h", TRACES, "(q * held[T_angle])", "(q * held[h])", OF_MEMORY),
+    Mutant("nothing is recalled", EQUATIONS, "a if layer.memory is None else", "a if True else", OF_MEMORY),
     # Rules
     Mutant(
         "ΔW with y in place of z", EQUATIONS, "dW = Factors([Activity(z[n])]", "dW = Factors([Activity(y[n - 1])]",

@@ -113,12 +113,12 @@ def test_a_categorical_output_puts_its_log_likelihood_into_the_discrepancy():
 def test_layers_in_any_order_give_the_same_numbers():
     net = PTNCN(6, [5, 4, 3], dtype=torch.float64, weight_std=0.3)
     state, x = warm(net)
-    guess = equations.predict(state.corrected, net.layers, net.output)
+    guess = equations.predict(state.corrected, {}, net.layers, net.output)
     e, y, _ = equations.correct(x, guess, net.layers, net.output, net.config, None)
     for order in itertools.permutations(range(3)):
         a, z, z_o, corrected = {}, {}, {}, {}
         for i in order:
-            a[i] = equations.drive(state.corrected, net.layers[i])
+            a[i] = equations.drive(state.corrected, {}, net.layers[i])
             z[i] = equations.state(a[i], net.layers[i])
             z_o[i] = net.layers[i].phi_o(equations.expectation(z[i], net.layers[i]))
         errors = {i: equations.error(z_o[i], x if i == 0 else z[i - 1], None) for i in order}

@@ -183,6 +183,7 @@ def compiled_step(
     codes = [_code(phi) for phi in (*(layer.phi for layer in layers), *(layer.phi_o for layer in layers[1:]))]
     if (
         config.teaching != "coupled"
+        or any(layer.memory is not None for layer in layers)
         or config.xi
         or -1 in codes
         or output.kernel_code is None

@@ -50,6 +50,11 @@ class Config:
     error_weight_std: float = field(default=0.025, metadata=_within(0))
     """Standard deviation of the initial error weights E."""
 
+    memory: int | Sequence[int] = 0
+    """Units of the trace memory of the layers, one number for all or one each; 0 is the paper's network."""
+    credit: str = field(default="auto", metadata=_one_of("auto", "trace", "immediate"))
+    """Credit to what writes into a memory: traced through time, or immediate; "auto" traces where inputs are few."""
+
     beta: float = field(default=0.15, metadata=_within(0))
     """β: strength of the bottom-up error in the correction."""
     gamma: float = field(default=0.01, metadata=_within(0))
@@ -126,6 +131,7 @@ class Config:
         values["schedule"] = describe_schedule(self.schedule)  # type: ignore[arg-type]
         for name in ("activation", "hidden_prediction"):
             values[name] = _describe(values[name])
+        values["memory"] = self.memory if isinstance(self.memory, int) else list(self.memory)
         return values
 
 
@@ -189,12 +195,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 """Options that differ from the defaults of `Config`."""
 
 
-FIRST_OPTIONS = frozenset(
-    "activation alpha beta beta1 beta2 beta_scope biases corrections eps error_lr_factor error_rule error_weight_std "
-    "first_frame gamma hidden_prediction lam lr max_norm momentum optimizer prediction_error presynaptic radius "
-    "reduction rescale schedule sparsity_sign temporal_sign weight_decay weight_std winners xi".split()
-)
-"""The options that the first checkpoints named in full. What came later has its default there, whatever the preset."""
+LATER = frozenset(["output_bias", "memory", "credit", "teaching", "displacement", "displacement_decay", "reach"])
+"""Options that the first checkpoints, which name all others, do not: they have their defaults there."""
 
 
 def make_config(preset: str, overrides: Mapping[str, Any]) -> Config:
@@ -205,7 +207,7 @@ def make_config(preset: str, overrides: Mapping[str, Any]) -> Config:
     if preset not in PRESETS:
         raise ValueError(f"unknown preset {preset!r}; choose one of: {', '.join(PRESETS)}")
     known = [option.name for option in dataclasses.fields(Config)]
-    chosen = {} if FIRST_OPTIONS <= overrides.keys() else PRESETS[preset]
+    chosen = {} if overrides.keys() >= set(known) - LATER else PRESETS[preset]
     for name in overrides:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)

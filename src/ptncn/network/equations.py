@@ -17,6 +17,7 @@ once, give the same numbers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -25,6 +26,7 @@ from torch import Tensor
 from ptncn.distributions import Distribution
 from ptncn.network.config import Config
 from ptncn.network.layers import Layer
+from ptncn.network.memory import recall, teach
 from ptncn.updates.factors import Activity, Factors, inverse
 from ptncn.updates.synapses import Synapses
 
@@ -34,9 +36,10 @@ TINY = 1e-30
 # Prediction
 
 
-def drive(before: Tensor, layer: Layer) -> Tensor:
-    """a = M y₋ + V y + U y₊ + b, from [x, y¹, …, yᴸ] of the previous step (equations 3 and 5)."""
-    return layer.MVU.send(before[:, layer.neighbours], onto=_bias(layer.b))  # (B, n) = (B, n₋+n+n₊) @ (n₋+n+n₊, n)
+def drive(before: Tensor, held: Mapping[str, Tensor], layer: Layer) -> Tensor:
+    """a = M y₋ + V y + U y₊ + b, from [x, y¹, …, yᴸ] of the previous step (equations 3 and 5), and what is recalled."""
+    a = layer.MVU.send(before[:, layer.neighbours], onto=_bias(layer.b))  # (B, n) = (B, n₋+n+n₊) @ (n₋+n+n₊, n)
+    return a if layer.memory is None else a.add_(recall(held, layer.memory))
 
 
 def state(a: Tensor, layer: Layer) -> Tensor:
@@ -124,9 +127,9 @@ class Guess:
     z_o: list[Tensor]  # z_o⁰ … z_o^{L−1}
 
 
-def predict(before: Tensor, layers: list[Layer], output: Distribution) -> Guess:
-    """Drives, states and predictions from [x, y¹, …, yᴸ] of the previous step, (B, n₀+…+n_L)."""
-    a = [drive(before, layer) for layer in layers]
+def predict(before: Tensor, held: Mapping[str, Tensor], layers: list[Layer], output: Distribution) -> Guess:
+    """Drives, states and predictions from [x, y¹, …, yᴸ] of the previous step, (B, n₀+…+n_L), and from memories."""
+    a = [drive(before, held, layer) for layer in layers]
     z = [state(own, layer) for own, layer in zip(a, layers, strict=True)]
     logits, z_o = expectations(z, layers, output)
     return Guess(a, z, logits, z_o)
@@ -180,12 +183,13 @@ def learn(
     e: list[Tensor],
     e_z: list[Tensor],
     before: Tensor,
+    held: Mapping[str, Tensor],
     e_z_before: Tensor | None,
     layers: list[Layer],
     config: Config,
     weight: Tensor | None,
 ) -> dict[str, Factors]:
-    """The update of each group of synapses: R1, which is M1, V1 and U1 stacked, then W1, E1, b1, c1, R2, …
+    """The update of each group of synapses: R1, which is M1, V1 and U1 stacked, then W1, E1, b1, c1, …, R2, …
 
     `before` is [x, y¹, …, yᴸ] (or z in place of y) and `e_z_before` [e_z¹, …, e_zᴸ] of the previous step. `weight`
     (B, 1) says how much a row counts, if not all count alike.
@@ -215,6 +219,8 @@ def learn(
         if config.biases:
             updates[f"b{n}"] = Factors([always], teach_z)
             updates[f"c{n}"] = Factors([always], teach_o)
+        if layer.memory is not None:
+            updates |= teach(held, pre[n - 1], teach_z, layer.memory)
     return updates
 
 

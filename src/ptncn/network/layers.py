@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ptncn.network.activations import Activation, Reach, get_reach
 from ptncn.network.config import Config
+from ptncn.network.memory import TRACED, Memory, initial_memory
 from ptncn.updates.synapses import Synapses
 
 
@@ -23,15 +24,17 @@ class Layer:
     E: Synapses  # (n₋, n) brings errors back up
     b: Synapses | None  # (1, n) bias of the drive
     c: Synapses | None  # (1, n₋) bias of the prediction
+    memory: Memory | None
     neighbours: slice  # columns that hold [y₋, y, y₊]
     phi: Activation  # φ_z
     phi_o: Activation  # φ_o, on the prediction of the layer below
     reach: Reach | None  # how far a drive has to be displaced to show in the state, where φ_z has no slope
 
     def synapses(self) -> dict[str, Synapses]:
-        """What is learnt as one: R1, which is M1, V1 and U1, then W1, E1, b1, c1."""
+        """What is learnt as one: R1, which is M1, V1 and U1, then W1, E1, b1, c1, and G1, B1, rate1, angle1."""
         parts = {"R": self.MVU, "W": self.W, "E": self.E, "b": self.b, "c": self.c}
-        return {f"{name}{self.number}": part for name, part in parts.items() if part is not None}
+        named = {f"{name}{self.number}": part for name, part in parts.items() if part is not None}
+        return named if self.memory is None else named | self.memory.synapses()
 
 
 def widths(sizes: tuple[int, ...]) -> list[tuple[int, int, int]]:
@@ -43,8 +46,13 @@ def widths(sizes: tuple[int, ...]) -> list[tuple[int, int, int]]:
     return list(zip(sizes[:-1], sizes[1:], (*sizes[2:], 0), strict=True))
 
 
-def initial_weights(sizes: tuple[int, ...], config: Config, seed: int) -> dict[str, nn.Parameter]:
-    """W1, R1, E1, b1, c1, …, where R stacks M, V and U; the same numbers in each precision."""
+def initial_weights(
+    sizes: tuple[int, ...], config: Config, seed: int, memories: tuple[int, ...], one_hot: bool
+) -> dict[str, nn.Parameter]:
+    """W1, R1, E1, b1, c1, …, where R stacks M, V and U; the same numbers in each precision.
+
+    Memories, where there are some, are drawn last, so that the other weights do not depend on them.
+    """
     chance = torch.Generator().manual_seed(seed)
 
     def gaussian(rows: int, columns: int, std: float) -> Tensor:
@@ -61,11 +69,19 @@ def initial_weights(sizes: tuple[int, ...], config: Config, seed: int) -> dict[s
         if config.biases:
             weights[f"b{number}"] = torch.zeros(own)
             weights[f"c{number}"] = torch.zeros(below)
+    for number, ((below, own, _), units) in enumerate(zip(widths(sizes), memories, strict=True), start=1):
+        if units:
+            drawn = initial_memory(below, own, units, one_hot and number == 1, chance)
+            weights |= {f"{name}{number}": weight.float() for name, weight in drawn.items()}
     return {name: nn.Parameter(weight, requires_grad=False) for name, weight in weights.items()}
 
 
 def view_layers(
-    weights: Mapping[str, Tensor], sizes: tuple[int, ...], phi: list[Activation], phi_o: list[Activation]
+    weights: Mapping[str, Tensor],
+    sizes: tuple[int, ...],
+    phi: list[Activation],
+    phi_o: list[Activation],
+    credit: str,
 ) -> list[Layer]:
     """Layers 1 … L as views of what `initial_weights` made."""
     layers = []
@@ -79,6 +95,7 @@ def view_layers(
                 E=Synapses(weights[f"E{number}"]),
                 b=Synapses(weights[f"b{number}"][None]) if f"b{number}" in weights else None,
                 c=Synapses(weights[f"c{number}"][None]) if f"c{number}" in weights else None,
+                memory=_view_memory(weights, number, credit),
                 neighbours=slice(start, start + below + own + above),
                 phi=phi[number - 1],
                 phi_o=phi_o[number - 1],
@@ -87,6 +104,15 @@ def view_layers(
         )
         start += below
     return layers
+
+
+def _view_memory(weights: Mapping[str, Tensor], number: int, credit: str) -> Memory | None:
+    if f"B{number}" not in weights:
+        return None
+    B, G = weights[f"B{number}"], weights[f"G{number}"]
+    rate, angle = (Synapses(weights[f"{name}{number}"][None]) for name in ("rate", "angle"))
+    traced = credit == "trace" or (credit == "auto" and B.numel() <= TRACED)
+    return Memory(number, Synapses(B), Synapses(G), rate, angle, traced)
 
 
 def paper_views(weights: Mapping[str, Tensor], sizes: tuple[int, ...]) -> dict[str, Tensor]:
@@ -101,4 +127,7 @@ def paper_views(weights: Mapping[str, Tensor], sizes: tuple[int, ...]) -> dict[s
             views[f"U{number}"] = R[below + own :].T
         views[f"E{number}"] = weights[f"E{number}"].T
         views |= {name: weights[name] for name in (f"b{number}", f"c{number}") if name in weights}
+        if f"B{number}" in weights:
+            views |= {name: weights[name].T for name in (f"G{number}", f"B{number}")}
+            views |= {name: weights[name] for name in (f"rate{number}", f"angle{number}")}
     return views

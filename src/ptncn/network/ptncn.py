@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ptncn.distributions import DISTRIBUTIONS
 from ptncn.learner import check_batch_size, check_mask, check_observation
-from ptncn.network import equations
+from ptncn.network import equations, memory
 from ptncn.network.activations import Activation, get_activation
 from ptncn.network.compiled import CompiledStep, compiled_step
 from ptncn.network.config import make_config
@@ -67,7 +67,9 @@ class PTNCN(nn.Module):
         self.config = make_config(preset, overrides)
         self.generator = torch.Generator().manual_seed(seed)
         self._phi, self._phi_o = self._choose_activations()
-        for name, weight in initial_weights(self.sizes, self.config, seed).items():
+        memories = _check_memory(self.config.memory, len(self.sizes) - 1)
+        one_hot = self.output.name == "categorical"
+        for name, weight in initial_weights(self.sizes, self.config, seed, memories, one_hot).items():
             self.register_parameter(name, weight)
         self._views: list[Layer] | None = None
         self.compiled = True
@@ -92,6 +94,12 @@ class PTNCN(nn.Module):
             corrected=zeros(batch_size, everything),
             displacement=zeros(batch_size, hidden) if self.config.error_rule == "temporal" else None,
             uncorrected=zeros(batch_size, everything) if self.config.presynaptic == "z" else None,
+            held={
+                name: part
+                for layer in self.layers
+                if layer.memory is not None
+                for name, part in memory.begin(layer.memory, batch_size).items()
+            },
         )
 
     @torch.no_grad()
@@ -112,7 +120,7 @@ class PTNCN(nn.Module):
             buffers = (state.corrected, state.uncorrected, state.displacement)
             prediction, logits, e, z, y = kernel(x, *buffers, learn=learn and anything)
         else:
-            guess = equations.predict(state.corrected, self.layers, self.output)
+            guess = equations.predict(state.corrected, state.held, self.layers, self.output)
             observed = None if mask is None else mask[:, None].to(x.dtype)
             e, y, back = equations.correct(x, guess, self.layers, self.output, self.config, observed)
             teach = learn and anything
@@ -120,6 +128,7 @@ class PTNCN(nn.Module):
             if teach:
                 self._learn(x, guess, e, e_z, state, rows)
             state.remember(x, guess.z, y, e_z, mask)
+            self._memorise(x, y, state, mask)
             prediction, logits, z = guess.z_o[0], guess.logits, guess.z
         if learn and self.mean_observation is not None and not self.mean_observation.known:
             self.get_parameter("c1").add_(self.mean_observation.observe(x, mask))
@@ -147,7 +156,7 @@ class PTNCN(nn.Module):
         if (kernel := self._kernel(state.batch_size)) is not None:
             return kernel.predict(state.corrected)
         with self._chance_kept():
-            return equations.predict(state.corrected, self.layers, self.output).z_o[0]
+            return equations.predict(state.corrected, state.held, self.layers, self.output).z_o[0]
 
     @torch.no_grad()
     def dream(self, state: PTNCNState, steps: int, *, sample: bool = False) -> Tensor:
@@ -227,7 +236,7 @@ class PTNCN(nn.Module):
         """Layers 1 … L as views of the parameters."""
         if self._views is None:
             weights = {name: weight.detach() for name, weight in super().named_parameters()}
-            self._views = view_layers(weights, self.sizes, self._phi, self._phi_o)
+            self._views = view_layers(weights, self.sizes, self._phi, self._phi_o, self.config.credit)
         return self._views
 
     # What checkpoints need
@@ -280,6 +289,11 @@ class PTNCN(nn.Module):
             self.feedback.observe(back, rows)
         return equations.displacements(guess, y, back, self.feedback.mean, self.layers, self.config)
 
+    def _memorise(self, x: Tensor, y: list[Tensor], state: PTNCNState, mask: Tensor | None) -> None:
+        for u, layer in zip([x, *y[:-1]], self.layers, strict=True):
+            if layer.memory is not None:
+                memory.advance(state.held, u, layer.memory, mask)
+
     def _learn(
         self,
         x: Tensor,
@@ -293,7 +307,9 @@ class PTNCN(nn.Module):
         if self.config.reduction == "mean":
             weight = (x.new_ones(len(x), 1) if weight is None else weight) / state.batch_size
         before = state.corrected if state.uncorrected is None else state.uncorrected
-        updates = equations.learn(x, guess, e, e_z, before, state.displacement, self.layers, self.config, weight)
+        updates = equations.learn(
+            x, guess, e, e_z, before, state.held, state.displacement, self.layers, self.config, weight
+        )
         self.learning.apply_updates(self._synapses(), updates, state.batch_size)
 
     def _kernel(self, rows: int) -> CompiledStep | None:
@@ -345,6 +361,9 @@ class PTNCN(nn.Module):
             self.config.presynaptic != "z"
         ):
             raise ValueError("the state belongs to a network with other rules: error_rule or presynaptic differ")
+        wanted = {name for layer in self.layers if layer.memory is not None for name in layer.memory.held()}
+        if state.held.keys() != wanted:
+            raise ValueError(f"state: expected memories {sorted(wanted)}, got {sorted(state.held)}")
 
     # Whoever looks at the parameters sees all that was learnt; who replaces them gets new views
 
@@ -396,6 +415,17 @@ def _check_sizes(input_size: int, hidden_sizes: Sequence[int]) -> tuple[int, ...
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise ValueError(f"a layer of {size!r} units: whole numbers of at least 1 would be right")
     return (input_size, *hidden_sizes)
+
+
+def _check_memory(memory: int | Sequence[int], layers: int) -> tuple[int, ...]:
+    """The units of each layer's memory."""
+    each = [memory] * layers if isinstance(memory, int) else memory
+    if not isinstance(each, Sequence) or isinstance(each, str) or len(each) != layers:
+        raise ValueError(f"memory: expected a whole number, or one for each of {layers} layers, got {memory!r}")
+    for units in each:
+        if not isinstance(units, int) or isinstance(units, bool) or units < 0:
+            raise ValueError(f"memory: expected whole numbers of at least 0, got {memory!r}")
+    return tuple(each)
 
 
 def _check_dtype(dtype: torch.dtype | str | None) -> torch.dtype | None:

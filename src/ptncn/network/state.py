@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -25,6 +25,9 @@ class PTNCNState(State):
     """(B, n₁+…+n_L) the last [e_z¹, …, e_zᴸ], where the rule for E wants it."""
     uncorrected: Tensor | None
     """(B, n₀+n₁+…+n_L) the last [x, z¹, …, zᴸ], where M, V and U are taught with it."""
+
+    held: dict[str, Tensor] = field(default_factory=dict)
+    """Memories and their traces, (B, …), by the names of `ptncn.network.memory`; none where there is no memory."""
 
     def remember(self, x: Tensor, z: list[Tensor], y: list[Tensor], e_z: list[Tensor], mask: Tensor | None) -> None:
         """Take over what the next step looks back at; masked rows keep what they had."""

@@ -1,0 +1,208 @@
+"""Trace memory: its credit is the gradient through all of the past, and it behaves like any other state."""
+
+import copy
+
+import pytest
+import torch
+
+import ptncn
+from ptncn import PTNCN
+from ptncn.network import equations
+from ptncn.network import memory as traces
+
+EXACT = {
+    "teaching": "small", "hidden_prediction": "identity", "rescale": "none", "error_rule": "fixed", "weight_std": 0.3,
+    "beta": 0.3, "dtype": torch.float64,
+}  # fmt: skip
+
+
+def symbols(steps: int, rows: int, size: int = 7) -> torch.Tensor:
+    chance = torch.Generator().manual_seed(3)
+    drawn = torch.randint(size, (steps, rows), generator=chance)
+    return torch.nn.functional.one_hot(drawn, size).double()
+
+
+def infinitesimal(guess, y, back, squares, layers, config):
+    """e_z = φ′(a) ⊙ E e, the limit of a displacement of no size, for tanh."""
+    return [(1 - z.square()) * -returned for z, returned in zip(guess.z, back, strict=True)]
+
+
+class Recorder:
+    """A network whose weights are held: what each step would have changed is added up, and what came in is kept."""
+
+    def __init__(self, net: PTNCN, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.net, self.total, self.guesses = net, {}, []
+        monkeypatch.setattr(equations, "displacements", infinitesimal)
+        monkeypatch.setattr(net.learning, "apply_updates", self.collect)
+        for number in range(1, len(net.sizes)):
+            net.synapses()[f"E{number}"].copy_(net.synapses()[f"W{number}"].T)
+
+    def collect(self, weights, updates, batch_size):
+        for name, factors in updates.items():
+            self.total[name] = self.total.get(name, 0) + factors.dense()
+
+
+def unrolled(net: PTNCN, layer: int, inputs, rests, targets, masks) -> dict[str, torch.Tensor]:
+    """The gradient, through the whole sequence, of what one layer got wrong about what it predicts."""
+    weights = {
+        name: net.get_parameter(f"{name}{layer}").clone().requires_grad_() for name in ("B", "rate", "angle", "G")
+    }
+    pace = weights["rate"].exp()
+    decay = torch.exp(torch.complex(-pace, weights["angle"]))
+    gain = torch.sqrt(1 - decay.abs() ** 2)
+    writes = torch.complex(*weights["B"].chunk(2, dim=1))
+    h, loss = torch.zeros(inputs.shape[1], len(pace), dtype=torch.complex128), 0.0
+    seen = torch.zeros(inputs.shape[1], dtype=torch.bool)
+    W, c = net.synapses()[f"W{layer}"], net.synapses()[f"c{layer}"]
+    for u, rest, target, mask in zip(inputs, rests, targets, masks, strict=True):
+        logits = torch.tanh(rest + torch.cat([h.real, h.imag], 1) @ weights["G"]) @ W.T + c
+        fit = net.output.nll(logits, target) if layer == 1 else 0.5 * (logits - target).square().sum(-1)
+        loss = loss + fit[seen & mask].sum()
+        h = torch.where(mask[:, None], decay * h + gain * (u.to(writes.dtype) @ writes), h)
+        seen = seen | mask
+    loss.backward()
+    return {f"{name}{layer}": weight.grad for name, weight in weights.items()}
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+@pytest.mark.parametrize("layer", [1, 2])
+def test_traces_give_the_gradient_through_the_whole_past(layer, ragged, monkeypatch):
+    """Fifty steps, weights held, E = Wᵀ: what is taught is what autograd finds through the unrolled memory."""
+    net = PTNCN(7, [6, 5], output="categorical", memory=[4, 3], credit="trace", **EXACT)
+    recorder = Recorder(net, monkeypatch)
+    xs, state = symbols(50, 3), net.begin(3)
+    masks = torch.rand(50, 3, generator=torch.Generator().manual_seed(1)) < (0.7 if ragged else 2.0)
+    inputs, rests, targets = [], [], []
+    for x, mask in zip(xs, masks, strict=True):
+        guess = equations.predict(state.corrected, state.held, net.layers, net.output)
+        rests.append(guess.a[layer - 1] - traces.recall(state.held, net.layers[layer - 1].memory))
+        targets.append(x if layer == 1 else guess.z[0])
+        net.step(x, state, mask=mask if ragged else None)
+        inputs.append(state.corrected.split(net.sizes, dim=1)[layer - 1].clone())
+    exact = unrolled(net, layer, torch.stack(inputs), rests, targets, masks)
+    for name, gradient in exact.items():
+        assert gradient.abs().max() > 1e-3
+        torch.testing.assert_close(recorder.total[name].squeeze(0), gradient, rtol=0, atol=1e-9, msg=name)
+
+
+def test_immediate_credit_is_the_gradient_of_the_last_input_alone(monkeypatch):
+    net = PTNCN(7, [6], output="categorical", memory=4, credit="immediate", **EXACT)
+    recorder = Recorder(net, monkeypatch)
+    state = net.begin(3)
+    xs = symbols(5, 3)
+    for x in xs[:-1]:
+        net.step(x, state, learn=False)
+    B = net.get_parameter("B1").clone().requires_grad_()
+    _, _, gain, _ = traces.decays(net.layers[0].memory)
+    guess = equations.predict(state.corrected, state.held, net.layers, net.output)
+    written = (xs[-2] @ (B - B.detach())).view(3, 2, 4) * gain  # nothing, but for its gradient
+    a = guess.a[0] + written.flatten(1) @ net.get_parameter("G1")
+    w = net.synapses()
+    net.output.nll(torch.tanh(a) @ w["W1"].T + w["c1"], xs[-1]).sum().backward()
+    net.step(xs[-1], state)
+    torch.testing.assert_close(recorder.total["B1"], B.grad, rtol=0, atol=1e-12)
+    assert "T_B1" not in state.held
+
+
+def test_a_memory_of_zero_is_the_network_without_one_to_the_bit():
+    plain, none = (PTNCN(7, [6, 5], output="categorical", **extra) for extra in ({}, {"memory": [0, 0]}))
+    first, second = plain.begin(2), none.begin(2)
+    for x in symbols(8, 2).float():
+        assert torch.equal(plain.step(x, first).prediction, none.step(x, second).prediction)
+    assert second.held == {}
+    for name, weight in plain.synapses().items():
+        assert torch.equal(weight, none.synapses()[name])
+
+
+def test_other_weights_do_not_depend_on_whether_there_is_a_memory():
+    plain, other = PTNCN(7, [6, 5]), PTNCN(7, [6, 5], memory=[0, 3])
+    for name, weight in plain.synapses().items():
+        assert torch.equal(weight, other.synapses()[name])
+    assert {"B2", "G2", "rate2", "angle2"} == other.synapses().keys() - plain.synapses().keys()
+
+
+@pytest.mark.parametrize("credit", ["trace", "immediate"])
+def test_rows_of_a_ragged_batch_equal_their_sequences_one_by_one(credit):
+    net = PTNCN(7, [6, 5], output="categorical", preset="best", memory=4, credit=credit, dtype=torch.float64)
+    xs, state = symbols(12, 2), net.begin(2)
+    masks = torch.rand(12, 2, generator=torch.Generator().manual_seed(2)) < 0.6
+    for x, mask in zip(xs, masks, strict=True):
+        net.step(x, state, learn=False, mask=mask)
+    for row in range(2):
+        alone = net.begin(1)
+        for x in xs[masks[:, row], row]:
+            net.step(x[None], alone, learn=False)
+        for name, value in alone.held.items():
+            torch.testing.assert_close(state.held[name][row], value[0], rtol=0, atol=1e-12)
+
+
+def test_a_clone_goes_its_own_way_and_dreams_leave_no_trace():
+    net = PTNCN(7, [6], output="categorical", preset="best", memory=4)
+    state = net.begin(2)
+    for x in symbols(5, 2).float():
+        net.step(x, state)
+    before = copy.deepcopy(state.held)
+    net.dream(state, 6, sample=True)
+    other = state.clone()
+    net.step(symbols(1, 2)[0].float(), other, learn=False)
+    for name, value in before.items():
+        assert torch.equal(state.held[name], value)
+        assert not torch.equal(other.held[name], value)
+
+
+def test_a_checkpoint_with_a_memory_goes_on_to_the_bit(tmp_path):
+    net = PTNCN(7, [6, 5], output="categorical", preset="best", memory=[4, 2])
+    state, xs = net.begin(2), symbols(9, 2).float()
+    for x in xs[:5]:
+        net.step(x, state)
+    ptncn.save(tmp_path / "net", net, state)
+    twin, twin_state, _ = ptncn.load(tmp_path / "net")
+    for x in xs[5:]:
+        assert torch.equal(net.step(x, state).prediction, twin.step(x, twin_state).prediction)
+    for name, weight in net.synapses().items():
+        assert torch.equal(weight, twin.synapses()[name])
+
+
+def test_credit_is_immediate_where_traces_would_be_large():
+    assert "T_B1" in PTNCN(49, [8], memory=128).begin(1).held
+    assert "T_B1" not in PTNCN(4096, [8], memory=128).begin(1).held
+    assert "T_B1" in PTNCN(4096, [8], memory=4, credit="trace").begin(1).held
+
+
+def test_a_memory_learns_what_a_network_without_one_cannot_know():
+    """The first symbol of eight comes again at the end; between them there is nothing but noise."""
+    chance = torch.Generator().manual_seed(0)
+
+    def surprise(net: PTNCN) -> float:
+        total = []
+        for _ in range(250):
+            drawn = torch.randint(2, (8, 20), generator=chance)
+            drawn[0] += 2
+            drawn[-1] = drawn[0]
+            state = net.begin(20)
+            for x in torch.nn.functional.one_hot(drawn, 4).float():
+                out = net.step(x, state)
+            total.append(net.output.nll(out.logits, x).mean().item())
+        return sum(total[-20:]) / 20
+
+    options = {"output": "categorical", "preset": "best", "lr": 0.005}
+    assert surprise(PTNCN(4, [30], memory=16, **options)) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("memory", "message"),
+    [
+        (-1, "memory: expected whole numbers of at least 0, got -1"),
+        ([4], "memory: expected a whole number, or one for each of 2 layers, got \\[4\\]"),
+        ("many", "memory: expected a whole number"),
+        (True, "memory: expected whole numbers"),
+    ],
+)
+def test_a_memory_of_the_wrong_size_is_refused(memory, message):
+    with pytest.raises(ValueError, match=message):
+        PTNCN(7, [6, 5], memory=memory)
+
+
+def test_a_state_of_a_network_without_memory_is_refused():
+    with pytest.raises(ValueError, match="state: expected memories"):
+        PTNCN(7, [6], memory=4).step(torch.zeros(1, 7), PTNCN(7, [6]).begin(1))
