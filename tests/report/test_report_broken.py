@@ -1,4 +1,4 @@
-"""Records that are broken, old or failed are named, and break nothing; what cannot be done is said in a line."""
+"""Broken, old and failed records are listed and break nothing; errors take one line."""
 
 import json
 
@@ -7,7 +7,7 @@ from made_records import plain
 from typer.testing import CliRunner
 
 from ptncn.cli import app
-from ptncn.report.chapter import make_chapters
+from ptncn.report.pages import make_pages
 from ptncn.report.sources import gather
 
 runner = CliRunner()
@@ -36,10 +36,10 @@ BREAK = {
         lambda file: change(file, status="failed", notes=["MemoryError: 163 GB"]),
         "failed: MemoryError: 163 GB",
     ),
-    "not over": (lambda file: change(file, status="running"), "running: it did not come to its end"),
+    "not over": (lambda file: change(file, status="running"), "running: it did not finish"),
     "without its metrics": (lambda file: change(file, metrics={}), "the field 'test' is missing"),
     "with a word for a number": (lambda file: change(file, metrics={"test": {"se": "low"}}), "'low'"),
-    "with no number": (lambda file: change(file, metrics={"test": {"se": None}}), "no number"),
+    "with no number": (lambda file: change(file, metrics={"test": {"se": None}}), "expected a number"),
 }
 
 
@@ -78,8 +78,8 @@ def test_a_record_that_is_wrong_is_named_and_all_others_are_shown(kind, tmp_path
 def test_insides_that_are_wrong_cost_a_figure_at_most(fields, tmp_path):
     plain(tmp_path, model="lstm-bptt", se=80.0)
     change(plain(tmp_path, se=70.0), **fields)
-    (chapter,) = make_chapters(gather([tmp_path]))
-    results = next(each for each in chapter.section.sections if each.title == "Results")
+    (page,) = make_pages(gather([tmp_path]))
+    results = next(each for each in page.section.sections if each.title == "Results")
     assert any("70.00" in row for part in results.parts if hasattr(part, "rows") for row in part.rows)
 
 
@@ -87,7 +87,7 @@ def test_a_page_of_nothing_but_failed_runs_says_so(tmp_path):
     change(plain(tmp_path / "records"), status="failed", notes=["out of luck"])
     assert report(tmp_path / "records", "--out", tmp_path / "out").exit_code == 0
     page = (tmp_path / "out/index.html").read_text()
-    assert "No run has come to its end" in page
+    assert "No run has finished" in page
     assert "out of luck" in page
 
 

@@ -1,17 +1,15 @@
-"""What a report says, of records whose numbers are known."""
+"""The contents of a report, from records with known numbers."""
 
 import pytest
 from made_records import costs, made, plain
 
-from ptncn.report.chapter import make_chapters
 from ptncn.report.model import Figure, Points, Table, Text
+from ptncn.report.pages import make_pages
 from ptncn.report.sources import gather
 
-STAND_IN = "mnist was not used: the embedded digits stand in for it"
 
-
-def chapter(path):
-    (only,) = make_chapters(gather([path]))
+def page_of(path):
+    (only,) = make_pages(gather([path]))
     return only
 
 
@@ -42,12 +40,12 @@ def three(tmp_path_factory):
     made(path, se=79.67)
     made(path, model="lstm-bptt", se=95.50)
     made(path, model="copy", se=200.0)
-    return chapter(path)
+    return page_of(path)
 
 
 def test_a_page_has_its_parts_in_a_fixed_order(three):
     titles = [each.title for each in three.section.sections]
-    assert titles == ["What was asked", "Command", "Metrics", "Choices", "Results", "What did not reproduce"]
+    assert titles == ["Question", "Metrics", "Command", "Results", "What did not reproduce", "Setup"]
 
 
 def test_a_row_has_the_papers_value_ours_the_ratio_and_a_mark(three):
@@ -58,31 +56,31 @@ def test_a_row_has_the_papers_value_ours_the_ratio_and_a_mark(three):
     assert (copy["paper"], copy["ratio"], copy["reached?"]) == ("–", "–", "")
 
 
-def test_models_of_the_paper_without_a_run_are_not_passed_over(three):
+def test_rows_of_the_paper_without_a_run_are_listed(three):
     assert rows(three, "**Test SE")["GRU (BPTT)"]["reached?"] == "– no record"
 
 
 def test_differences_are_those_of_a_paired_test(three):
     theirs = rows(three, "**Test SE")["LSTM (BPTT)"]
-    assert theirs["P-TNCN − it"] == theirs["95 % from"] == theirs["to"] == "-15.83"  # alike on every sequence
+    assert theirs["difference"] == theirs["95 % from"] == theirs["to"] == "-15.83"  # alike on every sequence
     assert theirs["beyond chance?"] == "yes"
 
 
 def test_over_seeds_the_mean_and_the_deviation_are_given(tmp_path):
     for seed, se in enumerate((90.0, 91.0, 92.0)):
         plain(tmp_path, seed=seed, se=se)
-    ours = rows(chapter(tmp_path), "**Test SE")["**P-TNCN**"]
+    ours = rows(page_of(tmp_path), "**Test SE")["**P-TNCN**"]
     assert (ours["ours"], ours["± sd"], ours["seeds"]) == ("91.00", "1.00", "3")
 
 
 def test_on_other_data_nothing_counts_as_reached(tmp_path):
-    plain(tmp_path, se=10.0, notes=[STAND_IN], stand_ins={"mnist": "digits"})
-    found = chapter(tmp_path)
+    plain(tmp_path, se=10.0, stand_ins={"mnist": "digits"})
+    found = page_of(tmp_path)
     assert rows(found, "**Test SE")["**P-TNCN**"]["reached?"] == "◇ lower; other data"
-    assert STAND_IN in words(section(found, "Results").parts[1])
+    assert "not the paper’s data" in words(section(found, "Results").parts[0])
 
 
-def test_the_scale_is_said_with_what_the_record_holds(three):
+def test_captions_state_the_size_in_the_record(three):
     tables = [part for part in section(three, "Results").parts if isinstance(part, Table)]
     for table in tables:
         assert "laptop: 3 × 500 units, 4,000 sequences, 1 epoch" in table.caption
@@ -90,37 +88,37 @@ def test_the_scale_is_said_with_what_the_record_holds(three):
         assert table.command == "ptncn reproduce prediction --scale laptop"
 
 
-def test_what_did_not_reproduce_is_said_in_words(three):
+def test_what_did_not_reproduce_is_listed(three):
     said = verdict(three)
-    assert "test SE, MNIST: **1 of 2 models does not reach the paper’s number**: LSTM (BPTT) 95.50 for 85.27" in said
-    assert "test SE, MNIST: all 1 pairs of models stand in the paper’s order" in said
+    assert "test SE, MNIST: **1 of 2 rows does not reach the paper’s number**: LSTM (BPTT) 95.50 vs 85.27" in said
+    assert "test SE, MNIST: all 1 pairs are in the paper’s order" in said
     assert "laptop: 3 × 500 units" in said
 
 
-def test_an_order_that_is_turned_round_is_said_with_whether_it_may_be_chance(tmp_path):
+def test_a_changed_order_is_listed_with_whether_it_may_be_chance(tmp_path):
     plain(tmp_path, se=120.0)
     plain(tmp_path, model="lstm-bptt", se=100.0)
-    said = verdict(chapter(tmp_path))
-    assert "1 of 1 pairs stand in another order" in said
+    said = verdict(page_of(tmp_path))
+    assert "1 of 1 pairs are in another order" in said
     assert "**Beyond chance**: LSTM (BPTT) before P-TNCN" in said
-    assert "ahead of the P-TNCN with 120.00: LSTM (BPTT) 100.00" in said
+    assert "better than the P-TNCN with 120.00: LSTM (BPTT) 100.00" in said
 
 
 def test_choices_have_the_numbers_of_the_page_of_choices_and_the_values_of_the_record(tmp_path):
     plain(tmp_path, learner={"sparsity_sign": "derived", "error_rule": "transpose", "beta": 0.5})
-    table = section(chapter(tmp_path), "Choices").parts[0]
+    table = section(page_of(tmp_path), "Setup").parts[0]
     assert [int(row[0]) for row in table.rows] == list(range(1, 15))
     assert table.rows[2][2] == "`error_rule=transpose`"
 
 
-def test_exponents_are_held_against_the_bounds(tmp_path):
+def test_exponents_are_compared_with_the_bounds(tmp_path):
     costs(tmp_path, "ptncn", 1.1)
     costs(tmp_path, "lstm-bptt", 2.1)
-    found = chapter(tmp_path)
+    found = page_of(tmp_path)
     table = rows(found, "**Exponents")
     assert table["**P-TNCN**"]["reached?"] == "● within all bounds"
     assert table["LSTM (BPTT)"]["reached?"] == "▲ time by length"
-    assert "time by length: **1 of 2 models exceeds the bound**: LSTM (BPTT) 2.100 for 1" in verdict(found)
+    assert "time by length: **1 of 2 rows exceeds the bound**: LSTM (BPTT) 2.100 vs 1" in verdict(found)
 
 
 def test_the_figures_of_a_table_are_there(three):
@@ -131,26 +129,30 @@ def test_the_figures_of_a_table_are_there(three):
     assert "truth, P-TNCN, LSTM" in figures[-1].alt
 
 
-def test_two_scales_have_a_page_each(tmp_path):
-    plain(tmp_path / "a")
-    plain(tmp_path / "b", scale="paper")
-    assert [each.name for each in make_chapters(gather([tmp_path]))] == ["prediction-laptop", "prediction-paper"]
+def test_the_papers_scale_comes_first_on_a_page_with_two_scales(tmp_path):
+    plain(tmp_path / "a", se=90.0)
+    plain(tmp_path / "b", scale="paper", se=85.0)
+    page = page_of(tmp_path)
+    assert [each.title for each in page.section.sections[2:]] == ["At the paper’s size", "At laptop scale"]
+    for scale, value in zip(page.section.sections[2:], ("85.00", "90.00"), strict=True):
+        (results,) = [each for each in scale.sections if each.title == "Results"]
+        assert any(value in row for part in results.parts if isinstance(part, Table) for row in part.rows)
 
 
-def test_places_are_told_beside_the_papers(three):
+def test_ranks_are_given_for_both(three):
     (row,) = [row for row in three.standings if row[0] == "test SE"]
     assert row[-2:] == ["1 of 2", "1 of 2"]
 
 
-def test_who_took_part_is_told_with_units_and_step_size(tmp_path):
+def test_learners_are_listed_with_units_and_step_size(tmp_path):
     options = {"hidden_sizes": [500, 500], "optimizer": "rmsprop", "lr": 0.001, "sparsity_sign": "derived"}
     plain(tmp_path, learner=options)
-    table = section(chapter(tmp_path), "Choices").parts[-1]
+    table = section(page_of(tmp_path), "Setup").parts[-1]
     assert table.rows == [("P-TNCN", "MNIST", "2 × 500", "rmsprop", "0.001", "–")]
 
 
-def test_many_models_are_drawn_beside_the_paper(tmp_path):
+def test_many_rows_are_plotted_against_the_papers_numbers(tmp_path):
     for model in ("ptncn", "lstm-bptt", "lstm-sab", "gru-bptt", "rnn-bptt", "rnn-sab"):
         plain(tmp_path, model=model)
-    figures = [part for part in section(chapter(tmp_path), "Results").parts if isinstance(part, Figure)]
+    figures = [part for part in section(page_of(tmp_path), "Results").parts if isinstance(part, Figure)]
     assert [each.picture.name for each in figures] == ["prediction-test-ce-mnist", "prediction-test-se-mnist"]

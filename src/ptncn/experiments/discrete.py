@@ -113,6 +113,7 @@ EXPERIMENT = Experiment(
     rows={"noisy-cosine": tuple(VARIANTS)},
     variants=VARIANTS,
     any_learner=False,
+    reference="sign",
     config=lambda data, scale: SCALES[scale],
     seeds={"smoke": 1, "laptop": 1, "paper": 5},
     single_thread=True,

@@ -1,1 +1,1 @@
-"""Reports: pages, tables and figures, made from records and from nothing else."""
+"""Reports: pages, tables and figures made from records."""

@@ -1,56 +1,65 @@
-"""Labels and line styles, from the registries of learners and datasets."""
+"""Labels and line styles, from the registries of learners and datasets and from the experiment."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from ptncn.data.registry import DATASETS
+from ptncn.experiments.experiment import Experiment
 from ptncn.learners.registry import LEARNERS, Style
-from ptncn.report.theme import BLUE, INK, SKY, SOFT, VERMILLION
+from ptncn.report.theme import PALETTE, SOFT
 
-DATASETS = {
-    "mnist": "MNIST",
-    "notmnist": "NotMNIST",
-    "fashion-mnist": "Fashion MNIST",
-    "ptb": "Penn Treebank",
-    "noisy-cosine": "noisy cosine",
-}
-ROWS = {
-    "sign": "P-TNCN of signs",
-    "tanh": "P-TNCN of tanh",
-    "cosine": "the cosine without noise",
-    "untrained": "not trained",
-}
-ROW_STYLES = {
-    "sign": Style(BLUE, emphasis=True),
-    "tanh": Style(VERMILLION),
-    "untrained": Style(SKY),
-    "cosine": Style(INK, ":"),
-}
-PLAIN = Style(SOFT, ":")
+JOINTS = {"-to-": " → ", "+": " → ", " after ": " after ", " ": " "}
+"""How columns join the names of datasets, and how their labels are joined."""
 
 
-def label(name: str) -> str:
-    """The label of a learner, a dataset, or several datasets joined to a column.
+def data_label(name: str) -> str:
+    """The label of a dataset, or of a column that joins several.
 
-    >>> label("ptncn"), label("lstm-kf-rtrl"), label("mnist-to-notmnist"), label("bouncing-digits"), label("mnist 3")
-    ('P-TNCN', 'LSTM (KF-RTRL)', 'MNIST → NotMNIST', 'digits', 'MNIST, 3 objects')
+    >>> data_label("mnist-to-notmnist"), data_label("bouncing-digits"), data_label("mnist 3"), data_label("random")
+    ('MNIST → NotMNIST', 'digits', 'MNIST, 3 objects', 'random')
     """
-    if name in LEARNERS:
-        return LEARNERS[name].label or name
-    if name in DATASETS or name in ROWS:
-        return {**DATASETS, **ROWS}[name]
+    generated = name.removeprefix("bouncing-")
+    if generated in DATASETS:
+        return DATASETS[generated].label
     what, _, count = name.rpartition(" ")
     if count.isdigit():
-        return f"{label(what)}, {count} object{'s' * (count != '1')}"
-    for joint, arrow in (("-to-", " → "), ("+", " → "), (" after ", " after "), (" ", " ")):
+        return f"{data_label(what)}, {count} object{'s' * (count != '1')}"
+    for joint, words in JOINTS.items():
         if joint in name:
-            return arrow.join(label(part) for part in name.split(joint))
-    return name.removeprefix("bouncing-")
+            return words.join(data_label(part) for part in name.split(joint))
+    return name
+
+
+def learner_label(name: str) -> str:
+    """
+    >>> learner_label("lstm-kf-rtrl"), learner_label("one of my own")
+    ('LSTM (KF-RTRL)', 'one of my own')
+    """
+    return (LEARNERS[name].label if name in LEARNERS else "") or name
+
+
+def row_label(experiment: Experiment, name: str) -> str:
+    """The label of a row of a table: a variant's own, or its learner's."""
+    return experiment.variants[name].label or name if name in experiment.variants else learner_label(name)
 
 
 def line_style(name: str) -> dict[str, Any]:
-    """Line options of matplotlib for a learner; those of emphasis are drawn thick and on top."""
-    style = ROW_STYLES.get(name) or (LEARNERS[name].style if name in LEARNERS else None) or PLAIN
+    """Line options of matplotlib for a learner."""
+    return _line((LEARNERS[name].style if name in LEARNERS else None) or Style(SOFT, ":"))
+
+
+def row_style(experiment: Experiment, name: str) -> dict[str, Any]:
+    """Line options for a row: its learner's, or for variants one colour each, with the reference row emphasised."""
+    if name not in experiment.variants:
+        return line_style(name)
+    if name in experiment.page.references:
+        return _line(Style(SOFT, ":" if name == experiment.page.references[0] else "-."))
+    place = list(experiment.variants).index(name)
+    return _line(Style(PALETTE[place % len(PALETTE)], emphasis=name == experiment.reference))
+
+
+def _line(style: Style) -> dict[str, Any]:
     return {
         "color": style.colour,
         "linestyle": style.dashes,

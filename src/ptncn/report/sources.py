@@ -1,4 +1,4 @@
-"""Where the numbers come from: records, each with its file, and a line on every file that is none."""
+"""Read records from files and folders, and list the files that could not be used with the reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from ptncn.experiments.experiment import Cells
 from ptncn.records import Record, RecordError, read_record
 
 BROKEN = (KeyError, TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError)
-"""What code that reads the insides of a record raises when they are not what they should be."""
+"""What reading the contents of a malformed record may raise."""
+SCALES = ("paper", "laptop", "smoke")
+"""In the order of a page; others follow."""
 
 
 @dataclass(frozen=True)
@@ -27,27 +29,32 @@ class Source:
 
 @dataclass
 class Gathered:
-    """All that was found."""
+    """All records that were found."""
 
     sources: list[Source] = field(default_factory=list)
     unfinished: list[tuple[Record, str]] = field(default_factory=list)
-    """Runs that failed, are not over, or lack a field, with the reason."""
+    """Runs that failed, did not finish, or lack a field, with the reason."""
     unreadable: list[str] = field(default_factory=list)
-    """A line for each file that is no record of this version."""
+    """A line for each file that is not a record of this version."""
 
-    def groups(self) -> list[tuple[str, str]]:
-        """(experiment, scale) of every run, in the paper's order."""
-        records = [source.record for source in self.sources] + [record for record, _ in self.unfinished]
-        found = {(record.experiment, record.scale) for record in records}
-        return sorted(found, key=lambda pair: (EXPERIMENTS.names().index(pair[0]), pair[1]))
+    def experiments(self) -> dict[str, list[str]]:
+        """{experiment: scales} of every run, in the order of the paper, the paper's scale first."""
+        found: dict[str, set[str]] = {}
+        for record in [*(source.record for source in self.sources), *(record for record, _ in self.unfinished)]:
+            found.setdefault(record.experiment, set()).add(record.scale)
+        order = EXPERIMENTS.names()
+        return {
+            name: sorted(found[name], key=lambda scale: (scale not in SCALES, [*SCALES, scale].index(scale), scale))
+            for name in sorted(found, key=order.index)
+        }
 
 
 def gather(places: Sequence[Path]) -> Gathered:
-    """Read every record in files and folders, each once. Only a place without any JSON file is an error."""
+    """Read every record in files and folders once. A place without any JSON file is an error."""
     found, seen = Gathered(), set()
     for place in places:
         if not place.exists():
-            raise ValueError(f"{place}: no such file or folder; records are written by `ptncn reproduce`")
+            raise ValueError(f"{place}: no such file or folder; `ptncn reproduce` writes records")
         files = sorted(place.rglob("*.json")) if place.is_dir() else [place]
         if not files:
             raise ValueError(f"{place}: no records in it; `ptncn reproduce discrete --out {place}` writes some")
@@ -60,7 +67,7 @@ def gather(places: Sequence[Path]) -> Gathered:
 
 
 def _drop_repeated(found: Gathered) -> None:
-    """Of a run that was done twice the later one counts: it would pass for two trials."""
+    """Keep the later of two records of the same run, so that it does not count as two trials."""
     newest: dict[tuple[str, str, str, str, int], Source] = {}
     for source in sorted(found.sources, key=lambda each: each.record.finished or ""):
         record = source.record
@@ -81,17 +88,17 @@ def _add(found: Gathered, file: Path) -> None:
         found.unreadable.append(str(error).replace(str(file), shown))
         return
     if record.experiment not in EXPERIMENTS:
-        found.unreadable.append(f"{shown}: a record of {record.experiment!r}, which is no table of the paper")
+        found.unreadable.append(f"{shown}: a record of {record.experiment!r}, which is not a table of the paper")
         return
     if record.status != "finished":
-        reason = "; ".join(map(str, record.notes)) or "it did not come to its end"
+        reason = "; ".join(map(str, record.notes)) or "it did not finish"
         found.unfinished.append((record, f"{shown}: {record.status}: {reason}"))
         return
     try:
         cells = find_experiment(record.experiment).cells(record)
         _check(cells)
     except BROKEN as error:
-        found.unfinished.append((record, f"{shown}: finished, but its metrics are not complete: {_reason(error)}"))
+        found.unfinished.append((record, f"{shown}: finished, but its metrics are incomplete: {_reason(error)}"))
         return
     found.sources.append(Source(record, file, cells))
 
@@ -99,10 +106,8 @@ def _add(found: Gathered, file: Path) -> None:
 def _check(cells: Cells) -> None:
     for metric, row in cells.items():
         for column, value in row.items():
-            if value is not None and not isinstance(value, int | float):
-                raise ValueError(f"{metric} {column} is {str(value)[:40]!r}; a number would be right")
-            if value is None or not math.isfinite(value):
-                raise ValueError(f"{metric} {column} is no number".replace("  ", " "))
+            if not isinstance(value, int | float) or not math.isfinite(value):
+                raise ValueError(f"{' '.join([metric, column]).strip()}: expected a number, got {str(value)[:40]!r}")
 
 
 def _reason(error: Exception) -> str:
@@ -110,7 +115,7 @@ def _reason(error: Exception) -> str:
 
 
 def relative(path: Path) -> str:
-    """As seen from here where it lies below, or else as it was given; with forward slashes everywhere."""
+    """The path relative to the current folder if it lies below it, with forward slashes."""
     try:
         return path.resolve().relative_to(Path(os.getcwd()).resolve()).as_posix()
     except ValueError:

@@ -1,0 +1,286 @@
+"""One page per experiment, in a fixed order: question, metrics, then per scale command, results, shortfalls and setup.
+
+The pages are written as one HTML file or as Markdown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ptncn.experiments import EXPERIMENTS, find_experiment
+from ptncn.experiments.experiment import Experiment
+from ptncn.files import write_atomically
+from ptncn.report.assessment import (
+    STANDING_HEADINGS,
+    better_than_reference,
+    by_column,
+    cells_of,
+    changed_order,
+    metrics_of,
+    place,
+    standings,
+    unreached_values,
+    uses_other_data,
+)
+from ptncn.report.figures import make_drawings
+from ptncn.report.html import make_page
+from ptncn.report.labels import row_label
+from ptncn.report.markdown import make_markdown, plain
+from ptncn.report.model import Commands, Figure, Part, Points, Section, Table, Text, slug
+from ptncn.report.plots import comparison
+from ptncn.report.setup import choices_table, learners_table, size_in_words, size_tables
+from ptncn.report.sources import BROKEN, Gathered, Source
+from ptncn.report.tables import MANY, command, origin, result_tables
+
+TITLE = "The paper’s tables and figures, reproduced"
+LEAD = (
+    "The Parallel Temporal Neural Coding Network and the learners that it is compared with: the paper’s numbers, ours, "
+    "and a mark where ours do not reach them. One command makes everything here from records."
+)
+FOLDER = "figures"
+MADE = "Made from records by"
+SCALE_TITLES = {"paper": "At the paper’s size", "laptop": "At laptop scale", "smoke": "Smoke test"}
+
+
+@dataclass(frozen=True)
+class ExperimentPage:
+    """One experiment at every scale that has records."""
+
+    name: str
+    """Name of its file."""
+    section: Section
+    standings: Sequence[Sequence[str]]
+    """Rows for the overview."""
+
+
+def make_pages(found: Gathered) -> Iterator[ExperimentPage]:
+    """A page for each experiment that has records, in the order of the paper."""
+    for name, scales in found.experiments().items():
+        experiment = find_experiment(name)
+        rows = experiment.all_rows()
+        sections, ranks, used = [], [], []
+        for scale in scales:
+            sources = [each for each in found.sources if (each.record.experiment, each.record.scale) == (name, scale)]
+            sources.sort(key=lambda each: rows.index(each.record.model) if each.record.model in rows else len(rows))
+            failed = [why for record, why in found.unfinished if (record.experiment, record.scale) == (name, scale)]
+            stem = f"{name}-{scale}" if len(scales) > 1 else name
+            parts = _scale_sections(experiment, scale, stem, sources, failed)
+            sections += parts if len(scales) == 1 else [Section(SCALE_TITLES.get(scale, scale), (), parts)]
+            ranks += standings(experiment, sources)
+            used += sources
+        page = experiment.page
+        head = [
+            Section("Question", [Text(page.question)]),
+            Section("Metrics", [Points([*page.metrics, *_tests(experiment, used)])]),
+        ]
+        yield ExperimentPage(name, Section(page.title, (), [*head, *sections]), ranks)
+
+
+def _scale_sections(
+    experiment: Experiment, scale: str, stem: str, sources: Sequence[Source], failed: Sequence[str]
+) -> list[Section]:
+    comparisons = list(_comparisons(stem, experiment, sources))
+    figures, broken = _figures(stem, experiment, sources)
+    sections = [
+        Section("Command", _commands(experiment, scale, sources)),
+        Section("Results", [*_notes(sources), *result_tables(experiment, sources), *comparisons, *figures]),
+        Section("What did not reproduce", _shortfalls(experiment, sources)),
+        Section("Setup", _setup(experiment, sources)),
+    ]
+    if failed or broken:
+        sections.append(Section("Runs without a result", [Points([*failed, *broken])]))
+    return sections
+
+
+def _commands(experiment: Experiment, scale: str, sources: Sequence[Source]) -> list[Part]:
+    line = command(experiment, sources) or f"ptncn reproduce {experiment.name} --scale {scale}"
+    parts: list[Part] = [Commands([line])]
+    if sources:
+        seconds = sum(source.record.seconds for source in sources)
+        versions = sorted({f"torch {source.record.versions.get('torch')}" for source in sources})
+        parts.append(
+            Text(
+                f"{origin(sources)} Every record holds its own command. Computing time: {_time(seconds)}; "
+                f"{', '.join(versions)}."
+            )
+        )
+    return parts
+
+
+def _tests(experiment: Experiment, sources: Sequence[Source]) -> list[str]:
+    """How rows are compared, if errors per sequence are in the records."""
+    name, errors = row_label(experiment, experiment.reference), experiment.page.errors
+    if not any(errors(metric, column) for each in sources for metric, row in each.cells.items() for column in row):
+        return []
+    return [
+        f"**difference**: error of the {name} minus that of the row, mean over the same test sequences, with its 95 % "
+        f"interval; below 0 the {name} is better. It is beyond chance if the paired t test and Wilcoxon’s signed-rank "
+        "test both have p < 0.05. With several seeds each sequence has its mean error; ± sd is over seeds."
+    ]
+
+
+def _time(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.0f} hours"
+
+
+def _setup(experiment: Experiment, sources: Sequence[Source]) -> list[Part]:
+    parts: list[Part] = [choices_table(experiment, sources)]
+    if experiment.page.unstated:
+        parts += [Text("Where the paper says nothing:"), Points(experiment.page.unstated, numbered=True)]
+    learners = learners_table(experiment, sources)
+    return [*parts, *size_tables(experiment, sources), *([learners] if learners else [])]
+
+
+def _notes(sources: Sequence[Source]) -> list[Part]:
+    if not sources:
+        return [Text("**No run has finished.**")]
+    notes = [f"{note}." for note in dict.fromkeys(str(note) for source in sources for note in source.record.notes)]
+    parts: list[Part] = [Points(notes)] if notes else []
+    if any(uses_other_data(source) for source in sources):
+        warning = (
+            "**These are not the paper’s data.** Ratios to the paper’s numbers mean little, and nothing is marked as "
+            "reached; differences between learners still count."
+        )
+        parts.insert(0, Text(warning))
+    return parts
+
+
+def _shortfalls(experiment: Experiment, sources: Sequence[Source]) -> list[Part]:
+    if not sources:
+        return [Text("There is no finished run.")]
+    values, orders, better = [], [], []
+    for metric in metrics_of(sources):
+        cells = cells_of(experiment, sources, metric)
+        values += unreached_values(experiment, metric, cells)
+        if not experiment.page.bounds:
+            orders += changed_order(experiment, metric, cells)
+            if any(experiment.page.errors(metric, cell.column) for cell in cells):
+                better += better_than_reference(experiment, metric, cells)
+    parts: list[Part] = []
+    if values:
+        parts += [Text("Values:"), Points(values)]
+    else:
+        parts.append(Text("The paper gives no numbers here, only figures."))
+    if orders:
+        parts += [Text("Order of the learners:"), Points(orders)]
+    if better:
+        parts += [Text(f"Better than the {row_label(experiment, experiment.reference)}:"), Points(better)]
+    if not experiment.page.bounds:
+        sizes = dict.fromkeys(size_in_words(experiment, source) for source in sources)
+        parts.append(Text(f"Size of these runs: {'; '.join(sizes)}."))
+    return parts
+
+
+def _comparisons(stem: str, experiment: Experiment, sources: Sequence[Source]) -> Iterator[Figure]:
+    """A plot of each column in which many rows have a number of the paper and one of ours."""
+    for metric in metrics_of(sources):
+        for column, group in by_column(cells_of(experiment, sources, metric)).items():
+            if sum(cell.ratio is not None for cell in group) < MANY or experiment.page.bounds:
+                continue
+            rows = [
+                (row_label(experiment, cell.row), cell.paper, cell.ours, cell.sd)
+                for cell in group
+                if cell.ours is not None
+            ]
+            title, measure = place(experiment, metric, column), experiment.page.metric_labels[metric]
+            picture = comparison(f"{stem}-{slug(title)}", rows, title=title, measure=measure)
+            other = ", on other data" if any(cell.other_data for cell in group) else ""
+            caption = (
+                f"{title}: circles are the paper’s numbers, diamonds ours{other}. Scale {sources[0].record.scale}."
+            )
+            alt = f"Our numbers and the paper’s for {len(rows)} learners; the table above has them."
+            yield Figure(picture, alt, caption)
+
+
+def _figures(stem: str, experiment: Experiment, sources: Sequence[Source]) -> tuple[list[Figure], list[str]]:
+    """The figures that can be drawn, and a line for each that cannot."""
+    figures, failed = [], []
+    for what, draw in make_drawings(experiment, stem, [source.record for source in sources]):
+        try:
+            figures.append(draw())
+        except BROKEN as error:
+            failed.append(f"The figure “{what}” could not be drawn: {type(error).__name__}: {error}")
+    return figures, failed
+
+
+def write_report(pages: Sequence[ExperimentPage], out: Path, *, unreadable: Sequence[str], command: str) -> Path:
+    """Write `index.html`, which stands alone, and next to it every page as Markdown and every figure as files."""
+    files = _markdown(pages, unreadable, command, alone=True)
+    for picture in (figure.picture for page in pages for figure in page.section.figures()):
+        files |= {f"{FOLDER}/{picture.name}.{ending}": content for ending, content in picture.files().items()}
+    overview = _overview({f"[{page.name}](#{slug(page.section.title)})": page for page in pages})
+    top = [Section("Overview", overview)] if overview else []
+    sections = [*top, *(page.section for page in pages), *_left_out(unreadable)]
+    files["index.html"] = make_page(TITLE, LEAD, sections, footer=f"Made by `{command}`.").encode()
+    _write(out, files)
+    return out / "index.html"
+
+
+def write_markdown(pages: Sequence[ExperimentPage], out: Path, *, unreadable: Sequence[str], command: str) -> Path:
+    """Write a page per experiment and an overview, `README.md`, with the figures that they show."""
+    _write(out, _markdown(pages, unreadable, command, alone=False))
+    return out / "README.md"
+
+
+def _markdown(
+    pages: Sequence[ExperimentPage], unreadable: Sequence[str], command: str, *, alone: bool
+) -> dict[str, bytes]:
+    """{name: content} of every file; pages that stand alone have no links to files above them."""
+    note = f"*{MADE} `{command}`. Do not edit by hand.*"
+    files = {}
+    for page in pages:
+        section = page.section if alone else _with_one_film(page.section)
+        files[f"{page.name}.md"] = make_markdown(section, figures=FOLDER, note=note, alone=alone).encode()
+        for figure in section.figures():
+            files[f"{FOLDER}/{figure.file_name}"] = figure.picture.files()[figure.extension]
+    links = {f"[{page.name}]({page.name}.md)": page for page in pages}
+    contents = Points([f"{link}: {page.section.title}" for link, page in links.items()])
+    overview = Section(TITLE, [Text(LEAD), contents, *_overview(links)], _left_out(unreadable))
+    return {**files, "README.md": make_markdown(overview, note=note).encode()}
+
+
+def _overview(pages: Mapping[str, ExperimentPage]) -> list[Part]:
+    """The numbers of the reference rows in every table; empty if the paper has none."""
+    rows = [[link, *row] for link, page in pages.items() for row in page.standings]
+    if not rows:
+        return []
+    caption = (
+        "The paper’s network in every table: its number, ours, and its rank among the learners that both have. "
+        "● reached, ▲ not reached, ◇ lower than the paper’s, but on other data."
+    )
+    return [Table(caption, STANDING_HEADINGS, rows)]
+
+
+def _left_out(unreadable: Sequence[str]) -> list[Section]:
+    return [Section("Files left out", [Points([plain(line) for line in unreadable])])] if unreadable else []
+
+
+def _with_one_film(section: Section) -> Section:
+    """Animations are by far the largest files, so a page of the documentation has one, and strips of all."""
+    films = [figure for figure in section.figures() if figure.picture.gif is not None][1:]
+
+    def keep(some: Section) -> Section:
+        return Section(some.title, [part for part in some.parts if part not in films], [*map(keep, some.sections)])
+
+    return keep(section)
+
+
+def _write(out: Path, files: Mapping[str, bytes]) -> None:
+    """Write all files, and remove what an earlier report left there and this one does not have."""
+    for name, content in files.items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(out / name, content)
+    for path in _stale(out, {out / name for name in files}):
+        path.unlink()
+
+
+def _stale(out: Path, kept: set[Path]) -> Iterable[Path]:
+    yield from [page for page in out.glob("*.md") if page not in kept and MADE in page.read_text(errors="replace")]
+    for figure in (out / FOLDER).glob("*"):
+        ours = figure.stem.startswith(tuple(EXPERIMENTS.names())) and figure.suffix in (".svg", ".png", ".gif")
+        if ours and figure not in kept:
+            yield figure
