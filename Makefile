@@ -2,8 +2,10 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.installed
+SEED   ?= $(shell $(PYTHON) -c 'import secrets; print(secrets.randbelow(10**9))')
+SEED   := $(SEED)
 
-.PHONY: help setup demo test lint types unit mutants bench clean
+.PHONY: help setup demo test lint types unit fuzz mutants bench clean
 help:          ## what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -29,6 +31,11 @@ types: setup   ## mypy
 
 unit: setup    ## pytest
 	$(BIN)/python -m pytest -n auto -q
+
+fuzz: setup    ## new random examples for every property, and damaged files for every reader; SEED repeats a run
+	@echo "seed $(SEED)"
+	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=fuzz --hypothesis-seed=$(SEED)
+	$(BIN)/python benchmarks/reliability/inputs.py --seed $(SEED) --count 20000 --out build/fuzz
 
 mutants: setup ## change the learning rules one at a time; the tests must notice each
 	$(BIN)/python tests/mutants.py

@@ -1,8 +1,13 @@
 import pytest
 import torch
+from hypothesis import settings
 
 import ptncn.network.ptncn
 from ptncn import kernels
+
+settings.register_profile("default", derandomize=True, database=None, deadline=None)
+settings.register_profile("fuzz", max_examples=2_000, print_blob=True, deadline=None)
+settings.load_profile("default")  # `make fuzz` asks for the other one: new examples each time
 
 
 @pytest.fixture(autouse=True, scope="session")

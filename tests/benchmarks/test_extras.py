@@ -87,9 +87,9 @@ def test_finished_children_do_not_count_as_background_load(monkeypatch: pytest.M
     monkeypatch.setattr(machine, "busy_seconds", lambda: next(busy))
     monkeypatch.setattr(machine, "_own_seconds", lambda: next(own))
     monkeypatch.setattr(machine.os, "cpu_count", lambda: 2)
-    load = BackgroundLoad()
-    load._start -= 5.0
-    assert load.share() == pytest.approx((3.0 - 2.0) / (2 * 5.0), rel=0.01)
+    clock = iter([7.0, 12.0])
+    monkeypatch.setattr(machine.time, "perf_counter", lambda: next(clock))
+    assert BackgroundLoad().share() == pytest.approx((3.0 - 2.0) / (2 * 5.0))
 
 
 @pytest.mark.parametrize("module", ["shapes", "sections", "machine", "extras"])

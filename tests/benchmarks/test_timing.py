@@ -1,7 +1,5 @@
 """Cases take turns and each is sampled. No test depends on how long anything takes."""
 
-import time
-
 import pytest
 
 from speed import timing
@@ -25,15 +23,20 @@ def test_each_case_is_sampled_even_without_a_budget() -> None:
 
 
 def test_a_very_slow_case_is_sampled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "SLOW", 0.0)
-    slow = Case("slow", lambda steps: time.sleep(0.01))
+    monkeypatch.setattr(timing, "SLOW", -1.0)
+    slow = Case("slow", lambda steps: None)
     assert len(interleave([slow], budget=0.0, min_samples=5)["slow"].ms) == 1
 
 
 def test_a_very_slow_case_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "SLOW", 0.005)
-    log: list[str] = []
-    slow = Case("slow", lambda steps: (log.append("slow"), time.sleep(0.01)))
+    clock, log = [0.0], []
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock[0])
+
+    def crawl(steps: int) -> None:
+        log.append("slow")
+        clock[0] += 2 * timing.SLOW
+
+    slow = Case("slow", crawl)
     samples = interleave([slow, _counting(log, "a")], budget=0.0, min_samples=3)
     assert log[-4:] == ["a", "a", "a", "slow"]
     assert list(samples) == ["slow", "a"]

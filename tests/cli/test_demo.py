@@ -73,7 +73,7 @@ def test_it_can_be_stopped_and_then_leaves_nothing(tmp_path):
     ) as demo:
         demo.stdout.readline()  # it has begun
         demo.send_signal(signal.SIGINT)
-        _, errors = demo.communicate(timeout=300)
+        _, errors = demo.communicate(timeout=1200)
     assert demo.returncode == 130
     assert errors == "Stopped. Nothing was written.\n"
     assert not list((tmp_path / "out").iterdir())

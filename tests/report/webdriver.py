@@ -2,12 +2,11 @@
 
 import base64
 import json
+import re
 import shutil
-import socket
 import subprocess
-import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -93,12 +92,10 @@ class Browser:
 def browser() -> Iterator[Browser]:
     """A window, closed in the end with all that belongs to it."""
     assert DRIVER is not None
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = subprocess.Popen([DRIVER, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([DRIVER, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert process.stdout is not None
     try:
-        window = Browser(_ready(f"http://127.0.0.1:{port}"))
+        window = Browser(_address(process.stdout))
         try:
             yield window
         finally:
@@ -106,14 +103,13 @@ def browser() -> Iterator[Browser]:
     finally:
         process.terminate()
         process.wait()
+        process.stdout.close()
 
 
-def _ready(address: str) -> str:
-    for _ in range(150):
-        try:
-            with urllib.request.urlopen(f"{address}/status", timeout=10) as answer:
-                if json.load(answer)["value"]["ready"]:
-                    return address
-        except OSError:
-            time.sleep(0.1)
-    raise RuntimeError(f"{DRIVER} does not answer at {address}")
+def _address(lines: Iterable[str]) -> str:
+    """Where the driver listens: at a port that the system chose, which it prints once it is ready."""
+    for line in lines:
+        found = re.search(r"started successfully on port (\d+)", line)
+        if found:
+            return f"http://127.0.0.1:{found[1]}"
+    raise RuntimeError(f"{DRIVER} does not start")

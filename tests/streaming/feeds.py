@@ -36,5 +36,5 @@ def start(*arguments, **options):
 
 def finish(process):
     """Its exit code and what it said."""
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=1200)
     return process.returncode, said.decode()

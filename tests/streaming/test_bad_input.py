@@ -204,7 +204,8 @@ def test_two_processes_cannot_write_one_checkpoint(tmp_path):
     with start(*command, stdin=subprocess.PIPE) as holder:
         holder.stdin.write(b"a\n1\n")
         holder.stdin.flush()
-        while not (tmp_path / "c.lock").exists() and holder.poll() is None:
+        lock = tmp_path / "c.lock"
+        while not (lock.exists() and lock.read_text()) and holder.poll() is None:
             time.sleep(0.01)
         code, said = finish(start(*command, stdin=subprocess.DEVNULL))
         assert code == 1
