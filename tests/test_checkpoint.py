@@ -4,6 +4,8 @@ import json
 import math
 import os
 import pickle
+import subprocess
+import sys
 import tracemalloc
 from io import BytesIO
 from itertools import islice
@@ -58,6 +60,18 @@ def test_saved_in_the_middle_of_a_sequence_the_run_goes_on_bit_for_bit(name, tmp
     for key, value in net.state_dict().items():
         assert torch.equal(value, loaded.learner.state_dict()[key])
     assert torch.equal(state.corrected, loaded.state.corrected)
+
+
+def test_the_same_content_is_the_same_bytes(tmp_path):
+    code = (
+        "import sys, ptncn; net = ptncn.PTNCN(6, [5]); ptncn.save(sys.argv[1], net, net.begin(1), {'b': 1, 'a': [2.5]})"
+    )
+    files = []
+    for seed in "12":  # of Python's hashes
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        subprocess.run([sys.executable, "-c", code, tmp_path / "c"], check=True, env=environment)
+        files.append((tmp_path / "c").read_bytes())
+    assert files[0] == files[1]
 
 
 def test_options_survive_json():

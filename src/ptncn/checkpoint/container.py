@@ -33,10 +33,15 @@ class CheckpointError(ValueError):
 
 
 def encode(text: str, tensors: Mapping[str, Tensor], version: str) -> bytes:
-    """The bytes of a checkpoint; `version` is that of the package."""
+    """The bytes of a checkpoint, the same for the same content; `version` is that of the package."""
     metadata = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "ptncn_version": version, "body": text}
-    data = to_bytes(dict(tensors), {**metadata, "sha256": BLANK})
-    place = _checksum_place(data[8 : 8 + _header_size(data)], BLANK) + 8
+    plain = to_bytes(dict(tensors))
+    end = 8 + _header_size(plain)
+    tree = {"__metadata__": {**metadata, "sha256": BLANK}, **json.loads(plain[8:end])}
+    header = json.dumps(tree, separators=(",", ":")).encode()  # safetensors itself writes metadata in any order
+    header += b" " * (-len(header) % 8)
+    data = len(header).to_bytes(8, "little") + header + plain[end:]
+    place = _checksum_place(header, BLANK) + 8
     return data[:place] + hashlib.sha256(data).hexdigest().encode() + data[place + len(BLANK) :]
 
 

@@ -104,7 +104,7 @@ def read_record(path: str | Path) -> Record:
         tree = json.loads(path.read_bytes())
     except FileNotFoundError:
         raise RecordError(f"{path}: no such record") from None
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise RecordError(f"{path}: not a record: {error}") from error
     if not isinstance(tree, dict) or "experiment" not in tree:
         raise RecordError(f"{path}: not a record: it names no experiment")
