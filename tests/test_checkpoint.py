@@ -63,9 +63,7 @@ def test_saved_in_the_middle_of_a_sequence_the_run_goes_on_bit_for_bit(name, tmp
 
 
 def test_the_same_content_is_the_same_bytes(tmp_path):
-    code = (
-        "import sys, ptncn; net = ptncn.PTNCN(6, [5]); ptncn.save(sys.argv[1], net, net.begin(1), {'b': 1, 'a': [2.5]})"
-    )
+    code = "import sys, ptncn; net = ptncn.PTNCN(6, [5]); ptncn.save(sys.argv[1], net, net.begin(1), {'b': 1})"
     files = []
     for seed in "12":  # of Python's hashes
         environment = {**os.environ, "PYTHONHASHSEED": seed}

@@ -12,7 +12,7 @@ from ptncn.data import DATASETS
 from ptncn.experiments import EXPERIMENTS
 from ptncn.records import read_record
 
-MODULE = '''
+MODULE = """
 import numpy as np
 
 from ptncn.data import ArraySequences, Dataset
@@ -53,7 +53,7 @@ EXPERIMENT = Experiment(
         figures=(LEARNING_CURVES,),
     ),
 )
-'''
+"""
 
 
 @pytest.fixture
