@@ -20,15 +20,20 @@ from torch import Tensor, nn
 from ptncn.distributions import DISTRIBUTIONS
 from ptncn.learner import State, Step, check_batch_size, check_mask, check_observation
 from ptncn.learners.cells import Cell, Hidden, make_cell, make_readout
+from ptncn.registry import Registry
 
-OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
-    "rmsprop": torch.optim.RMSprop,
-    "adam": torch.optim.Adam,
-    "adagrad": torch.optim.Adagrad,
-    "sgd": torch.optim.SGD,
-    "momentum": lambda parameters, lr: torch.optim.SGD(parameters, lr=lr, momentum=0.9),
-    "nesterov": lambda parameters, lr: torch.optim.SGD(parameters, lr=lr, momentum=0.9, nesterov=True),
-}
+OPTIMIZERS: Registry[Callable[..., torch.optim.Optimizer]] = Registry(
+    "optimizer",
+    entries={
+        "rmsprop": torch.optim.RMSprop,
+        "adam": torch.optim.Adam,
+        "adagrad": torch.optim.Adagrad,
+        "sgd": torch.optim.SGD,
+        "momentum": lambda parameters, lr: torch.optim.SGD(parameters, lr=lr, momentum=0.9),
+        "nesterov": lambda parameters, lr: torch.optim.SGD(parameters, lr=lr, momentum=0.9, nesterov=True),
+    },
+)
+"""Optimisers of learners that follow gradients: parameters, lr → one of `torch.optim`, at its defaults."""
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
@@ -92,7 +97,7 @@ class RecurrentLearner(nn.Module):
         self.cell = self.build_cell(cell, depth=depth, gate_bias=gate_bias, dtype=DTYPES[dtype])
         self.readout = make_readout(self.readout_size(), input_size, self.generator, dtype=DTYPES[dtype])
         self.build()
-        self.optimizer = OPTIMIZERS[optimizer](self.parameters(), lr=lr)
+        self.optimizer = OPTIMIZERS.find(optimizer)(self.parameters(), lr=lr)
         self._options = {
             "input_size": input_size,
             "hidden_size": hidden_size,
