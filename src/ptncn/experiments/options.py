@@ -27,7 +27,8 @@ def options_for(spec: RunSpec) -> tuple[dict[str, Any], str | None]:
     kind, online = spec.splits.kind, spec.config.batch_size == 1
     entry = describe(spec.learner)
     defaults = entry.default_options(kind, online=online) if spec.inherit else {}
-    options = {**defaults, "hidden_size": spec.config.hidden_size(spec.learner), "seed": spec.seed}
+    size = {} if entry.size_class == "none" else {"hidden_size": spec.config.hidden_size(spec.learner)}
+    options = {**defaults, **size, "seed": spec.seed}
     owners = (spec.row, spec.learner, entry.tuned_like or spec.learner) if spec.inherit else (spec.row,)
     file = find_tuned(owners, kind, ONLINE_NAME if online else spec.data, spec.tuned)
     if file is None:
