@@ -36,7 +36,7 @@ from river import compose, datasets, linear_model, preprocessing, time_series
 
 import ptncn.streaming
 from ptncn.streaming import default_learner
-from ptncn.streaming.river import PTNCNForecaster
+from ptncn.estimators.river import PTNCNForecaster
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = ROOT / "results/streams"
@@ -263,7 +263,7 @@ def streamed(model: str, setting: dict[str, Any], seed: int, data: Rows) -> Iter
     """The same for a learner of ours and a series alone: the prediction costs nothing that learning does not."""
     given = {name: value for name, value in setting.items() if name != "target"}
     learner = partial(default_learner, name=model, seed=seed, **given)
-    outs = iter(ptncn.streaming.Stream(learner, ([y] for _, y in data), target=setting["target"]))
+    outs = iter(ptncn.streaming.Stream(([y] for _, y in data), learner, target=setting["target"]))
     for t, out in enumerate(outs):
         if t:
             yield data[t - 1][1] if out.prediction is None else out.prediction["x0"]

@@ -7,21 +7,25 @@ import pytest
 
 from ptncn.streaming import RowError, StreamError
 from ptncn.streaming.columns import Columns
-from ptncn.streaming.source import Row
+from ptncn.streaming.sources import Block
 
 
-def refuse(error):
-    raise error
+def block(line, values):
+    return Block(tuple(values), [list(values.values())], [line])
 
 
 def begun(values, *args, **options):
     columns = Columns(*args, **options)
-    columns.begin(Row(2, values), "x.csv")
+    columns.begin(block(2, values), "x.csv")
     return columns
 
 
-def encode(columns, values, bad=refuse, nan_is_missing=False):
-    return columns.encode(Row(7, values), "x.csv", bad, nan_is_missing)
+def encode(columns, values):
+    """The entries of one row, or the error about it."""
+    entries, bad = columns.encode(block(7, values), "x.csv")
+    if bad:
+        raise bad[0][1]
+    return entries[0]
 
 
 FIRST = {"time": "9:00", "t1": "20", "t2": "21", "load": "0.5", "city": "Rome"}
@@ -29,7 +33,7 @@ FIRST = {"time": "9:00", "t1": "20", "t2": "21", "load": "0.5", "city": "Rome"}
 
 def test_without_a_choice_every_column_with_a_number_is_taken_and_text_is_named():
     columns = Columns()
-    assert columns.begin(Row(2, FIRST), "x.csv") == ["city"]
+    assert columns.begin(block(2, FIRST), "x.csv") == ["city"]
     assert columns.names == ("t1", "t2", "load")
     assert columns.timestamp == "time"
 
@@ -55,24 +59,36 @@ def test_numbers_and_what_is_missing():
         assert math.isnan(encode(columns, {"a": text, "b": "1"})[0])
 
 
-@pytest.mark.parametrize("value", ["x", "nan", "inf", "1e300", "1,5", [1], {}, 10**400, math.nan])
+@pytest.mark.parametrize("value", ["x", "inf", "1e300", "1,5", [1], {}, 10**400, math.inf])
 def test_what_is_no_number_is_an_error_with_line_and_column(value):
     with pytest.raises(RowError, match=r"x\.csv: line 7: column 'a' holds "):
         encode(begun({"a": "1"}), {"a": value})
 
 
-def test_under_mask_only_the_bad_entry_is_missing():
-    told = []
-    vector = encode(begun({"a": "1", "b": "2"}), {"a": "x", "b": "3"}, told.append)
-    assert math.isnan(vector[0])
-    assert vector[1] == 3
-    assert len(told) == 1
+def test_only_the_bad_entry_is_missing():
+    entries, bad = begun({"a": "1", "b": "2"}).encode(block(7, {"a": "x", "b": "3"}), "x.csv")
+    assert math.isnan(entries[0, 0])
+    assert entries[0, 1] == 3
+    assert [row for row, _ in bad] == [0]
 
 
-def test_a_nan_is_a_gap_in_arrays_but_a_mistake_in_files():
-    columns = begun({"a": 1.0})
-    assert math.isnan(encode(columns, {"a": math.nan}, nan_is_missing=True)[0])
-    assert begun({"a": "nan"}, ["a"], missing=["nan"]).encode(Row(3, {"a": "nan"}), "x", refuse, False)[0] != 0
+@pytest.mark.parametrize("value", ["nan", "NaN", "NAN", " nan ", math.nan, None, "null"])
+def test_a_nan_is_a_missing_value(value):
+    assert math.isnan(encode(begun({"a": "1"}), {"a": value})[0])
+
+
+@pytest.mark.parametrize(("text", "number"), [("1,5", 1.5), ("-0,25", -0.25), ("3", 3.0)])
+def test_decimal_commas(text, number):
+    assert encode(begun({"a": "1,0"}, decimal=","), {"a": text})[0] == number
+
+
+def test_targets_come_first_then_features_and_neither_time_nor_key():
+    columns = begun(FIRST, ["load"], features=["t*"], key="city")
+    assert columns.names == ("load",)
+    assert columns.features == ("t1", "t2")
+    assert encode(columns, FIRST).tolist() == [0.5, 20.0, 21.0]
+    assert columns.column("city", block(3, FIRST)) == ["Rome"]
+    assert columns.decode([0.7]) == {"load": 0.7}
 
 
 class TestCategories:

@@ -10,7 +10,8 @@ from command import app
 from feeds import finish, start, write_csv
 from typer.testing import CliRunner
 
-from ptncn import load
+from ptncn.streaming import Stream
+from ptncn.streaming.stream import read_checkpoint
 
 pytest.importorskip("river")
 
@@ -42,6 +43,14 @@ def test_a_switch_is_reported_within_100_rows_and_nothing_before_it(feed, tmp_pa
     assert SWITCH < found[0] < SWITCH + 100
 
 
+def saved_lr(path):
+    """The step size of the learner in a checkpoint."""
+    tree = read_checkpoint(path)
+    stream = Stream(**tree["options"])
+    stream._load_tree(tree)
+    return stream.learner.lr
+
+
 def lr_after(feed, tmp_path, rows, *options):
     """The learner's step size after so many rows."""
     with open(feed) as file:
@@ -50,7 +59,7 @@ def lr_after(feed, tmp_path, rows, *options):
         (tmp_path / old).unlink(missing_ok=True)
     arguments = ("-o", tmp_path / "part.out.csv", "--checkpoint", tmp_path / "c.ckpt")
     run(tmp_path / "part.csv", *arguments, *COMMAND, *options)
-    return load(tmp_path / "c.ckpt").learner.lr
+    return saved_lr(tmp_path / "c.ckpt")
 
 
 def test_the_step_size_goes_up_at_the_drift_and_comes_back(feed, tmp_path):
@@ -80,14 +89,14 @@ def test_a_step_size_that_is_up_stays_up_over_a_kill_and_comes_back(feed, tmp_pa
     code, said = finish(start(*again))
     assert code == 0, said
     assert out.read_bytes() == whole
-    assert load(tmp_path / "c").learner.lr == (USUAL if found[-1] + 60 < LENGTH else 5 * USUAL)
+    assert saved_lr(tmp_path / "c") == (USUAL if found[-1] + 60 < LENGTH else 5 * USUAL)
 
 
 def test_a_drift_writes_a_checkpoint_at_once(feed, tmp_path, monkeypatch):
     seen = []
 
     def save(self, path, extra):
-        seen.append(self.tally.observations)
+        seen.append(self.stats.observations)
 
     monkeypatch.setattr("ptncn.streaming.stream.Stream.save", save)
     options = ("--drift-action", "checkpoint", "--checkpoint", tmp_path / "c", "--checkpoint-every", 1e6)

@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 from ptncn import CheckpointError
 from ptncn.streaming import Stream, StreamError
-from ptncn.streaming.forecasting import forecast_from
+from ptncn.streaming.stream import forecast_from
 
 
 def saved(path, **options):
     rows = [{"a": a, "b": b, "c": "xy"[i % 2]} for i, (a, b) in enumerate(sines(300).tolist())]
-    stream = Stream(SMALL, rows, categorical=["c"], slots=3, **options)
+    stream = Stream(rows, SMALL, categorical=["c"], slots=3, **options)
     for _ in stream:
         pass
     stream.save(path)
@@ -26,7 +26,7 @@ def saved(path, **options):
 
 def test_it_is_what_the_stream_itself_would_say(tmp_path):
     stream = saved(tmp_path / "c")
-    assert forecast_from(tmp_path / "c", 7).rows == stream.forecast(7)
+    assert forecast_from(tmp_path / "c", 7).rows == stream.forecast(7).rows
 
 
 def test_the_command_writes_tables_and_a_picture_and_only_reads_the_checkpoint(tmp_path):
@@ -51,8 +51,8 @@ def test_the_command_writes_tables_and_a_picture_and_only_reads_the_checkpoint(t
     ("arguments", "message"),
     [
         (["nowhere"], "nowhere: no such checkpoint"),
-        (["c", "-o", "f.xls"], "f.xls: a name that ends in"),
-        (["c", "--format", "xml"], "unknown format 'xml'"),
+        (["c", "-o", "f.xls"], "f.xls: expected a name that ends in"),
+        (["c", "--format", "xml"], "unknown output format 'xml'"),
         (["text"], "text: not a checkpoint"),
     ],
 )
@@ -78,12 +78,12 @@ class TestBrokenCheckpoints:
 
     def check(self, path, content, rows=None):
         path.write_bytes(content)
-        for use in (lambda: forecast_from(path, 2).rows, lambda: Stream(SMALL, sines(3)).load(path)):
+        for use in (lambda: forecast_from(path, 2).rows, lambda: Stream(sines(3), SMALL).load(path)):
             try:
-                told = use()
+                got = use()
             except (CheckpointError, StreamError) as error:
-                told = str(error)
-            assert told == rows or str(path) in told or "source: ends before" in told
+                got = str(error)
+            assert got == rows or str(path) in got or "source: ends before" in got
 
     @given(at=st.integers(0, 10**6), flip=st.integers(1, 255))
     @settings(max_examples=40, deadline=None)

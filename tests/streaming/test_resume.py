@@ -15,9 +15,9 @@ from feeds import COPY, SMALL, finish, sines, start, write_csv
 from ptncn import CheckpointError
 from ptncn.learners import names
 from ptncn.streaming import PageHinkley, RowError, Stream, StreamError, default_learner, open_source
-from ptncn.streaming.formats import CsvLines, JsonLines
 from ptncn.streaming.lock import CheckpointLock
 from ptncn.streaming.session import Session
+from ptncn.streaming.writers import CsvWriter, JsonWriter
 
 KILLS = int(os.environ.get("PTNCN_KILLS", "2"))
 OPTIONS = ("--hidden", "8", "--horizon", "2", "--layer-errors", "--drift", "page-hinkley", "--on-error", "skip")
@@ -67,13 +67,13 @@ def test_killed_at_random_moments_the_bytes_are_the_same(feed, tmp_path, kill):
 class TestSession:
     """The same without processes, so that every learner and every moment can be tried."""
 
-    def run(self, tmp_path, source, learner=SMALL, out="out.csv", resume=False, format=CsvLines, **options):
+    def run(self, tmp_path, source, learner=SMALL, out="out.csv", resume=False, format=CsvWriter, **options):
         session = Session(
-            Stream(learner, open_source(str(source)), **options),
+            Stream(open_source(str(source)), learner, **options),
             format(),
             out=str(tmp_path / out),
             checkpoint=str(tmp_path / "c.ckpt"),
-            settings={"horizon": options.get("horizon", 0)},
+            settings={"slots": options.get("slots", 16)},
         )
         if resume:
             session.resume()
@@ -102,7 +102,7 @@ class TestSession:
     def test_all_learners_have_a_default(self):
         assert all(default_learner(2, name, hidden=(4,)).input_size == 2 for name in names())
 
-    @pytest.mark.parametrize("format", [CsvLines, JsonLines])
+    @pytest.mark.parametrize("format", [CsvWriter, JsonWriter])
     def test_lines_behind_the_checkpoint_are_cut_off_and_written_again(self, tmp_path, format):
         path = write_csv(tmp_path / "x.csv", sines(60))
         half = write_csv(tmp_path / "half.csv", sines(60)[:30])
@@ -124,8 +124,8 @@ class TestSession:
     def test_other_settings_are_refused_by_name(self, tmp_path):
         path = write_csv(tmp_path / "x.csv", sines(30))
         self.run(tmp_path, path, COPY)
-        with pytest.raises(StreamError, match="made with horizon = 0, now it is 3: --resume wants the same command"):
-            self.run(tmp_path, path, COPY, resume=True, horizon=3)
+        with pytest.raises(StreamError, match="made with slots = 16, now it is 3: --resume needs the same command"):
+            self.run(tmp_path, path, COPY, resume=True, slots=3)
 
     def test_after_a_bad_line_the_checkpoint_stands_before_it(self, tmp_path):
         path = tmp_path / "x.csv"
@@ -153,19 +153,19 @@ class TestSession:
             return step
 
         monkeypatch.setattr("ptncn.streaming.predictor.Predictor._step", diverge)
-        with pytest.raises(StreamError, match=r"line 42: .*learning has diverged; a smaller --lr"):
+        with pytest.raises(StreamError, match=r"line 42: .*learning has diverged; try a smaller --lr"):
             self.run(tmp_path, path, SMALL, resume=True)
         assert (tmp_path / "c.ckpt").read_bytes() == good
 
     def test_a_checkpoint_that_cannot_be_written_stops_the_stream_or_is_told_of(self, tmp_path):
         path = write_csv(tmp_path / "x.csv", sines(40))
-        told = []
-        stream = Stream(COPY, open_source(path), on_error="skip", report=told.append)
-        Session(stream, CsvLines(), out=str(tmp_path / "o"), checkpoint=str(tmp_path / "nowhere/c")).run()
-        assert "nowhere/c: the checkpoint cannot be written: " in told[0]
-        stream = Stream(COPY, open_source(path))
+        reports = []
+        stream = Stream(open_source(path), COPY, on_error="skip", report=reports.append)
+        Session(stream, CsvWriter(), out=str(tmp_path / "o"), checkpoint=str(tmp_path / "nowhere/c")).run()
+        assert "nowhere/c: the checkpoint cannot be written: " in reports[0]
+        stream = Stream(open_source(path), COPY)
         with pytest.raises(StreamError, match="cannot be written"):
-            Session(stream, CsvLines(), out=str(tmp_path / "o"), checkpoint=str(tmp_path / "nowhere/c")).run()
+            Session(stream, CsvWriter(), out=str(tmp_path / "o"), checkpoint=str(tmp_path / "nowhere/c")).run()
         assert len((tmp_path / "o").read_text().splitlines()) == 41
 
 
@@ -173,22 +173,22 @@ class TestStream:
     @pytest.mark.parametrize("at", [1, 2, 3, 40, 199])
     def test_it_goes_on_in_python_too(self, tmp_path, at):
         rows = sines(200)
-        whole = [str(out) for out in Stream(SMALL, rows, drift=PageHinkley(), horizon=1)]
-        first = Stream(SMALL, rows, drift=PageHinkley(), horizon=1)
+        whole = [str(out) for out in Stream(rows, SMALL, drift=PageHinkley(), horizon=1)]
+        first = Stream(rows, SMALL, drift=PageHinkley(), horizon=1)
         outs = [str(next(first)) for _ in range(at)]
         first.save(tmp_path / "c", extra={"note": 1})
-        second = Stream(SMALL, rows, drift=PageHinkley(), horizon=1)
+        second = Stream(rows, SMALL, drift=PageHinkley(), horizon=1)
         assert second.load(tmp_path / "c") == {"note": 1}
         assert outs + [str(out) for out in second] == whole
 
     def test_a_live_source_goes_on_by_itself(self, tmp_path):
         path = write_csv(tmp_path / "x.csv", sines(20))
-        first = Stream(COPY, open_source(path))
+        first = Stream(open_source(path), COPY)
         for _ in first:
             pass
         first.save(tmp_path / "c")
         more = write_csv(tmp_path / "more.csv", sines(5), start=20)
-        second = Stream(COPY, open_source(more))
+        second = Stream(open_source(more), COPY)
         second.load(tmp_path / "c", live=True)
         assert [(out.index, out.timestamp) for out in second] == [(20 + i, f"t{20 + i}") for i in range(5)]
 
@@ -198,7 +198,7 @@ class TestStream:
         learner = default_learner(2)
         save(tmp_path / "c", learner, learner.begin(1))
         with pytest.raises(CheckpointError, match="not a checkpoint of a stream"):
-            Stream(SMALL, sines(5)).load(tmp_path / "c")
+            Stream(sines(5), SMALL).load(tmp_path / "c")
 
 
 class TestLock:

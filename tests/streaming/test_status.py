@@ -5,7 +5,7 @@ from collections import deque
 
 from ptncn.streaming import status
 from ptncn.streaming.status import LiveStatus, NoStatus, choose_status, describe, sparkline
-from ptncn.streaming.tally import Tally
+from ptncn.streaming.stats import RunningStats
 
 
 def test_in_a_pipe_there_is_no_status(monkeypatch):
@@ -25,7 +25,7 @@ def test_on_a_terminal_it_shows_rate_error_and_surprise(monkeypatch):
     assert isinstance(choose_status(quiet=True, writes_to_stdout=False), NoStatus)
     live = choose_status(quiet=False, writes_to_stdout=False)
     assert isinstance(live, LiveStatus)
-    live.update(Tally(observations=7, error=1.0, copy_error=4.0), 0.99)
+    live.update(RunningStats(observations=7, error=1.0, copy_error=4.0), 0.99)
     live.close()
     assert "7 rows" in terminal.getvalue()
     assert "error 50 % of copy-last" in terminal.getvalue()
@@ -37,18 +37,18 @@ def test_in_the_end_it_has_told_of_every_observation(monkeypatch):
     monkeypatch.setattr("sys.stderr", terminal)
     clock = iter([100.0, 100.01, 100.02, 110.0])
     monkeypatch.setattr(status.time, "monotonic", lambda: next(clock))
-    live, tally = LiveStatus(), Tally(observations=1000)
+    live, stats = LiveStatus(before=1000), RunningStats(observations=1000)
     for _ in range(2):
-        tally.observations += 1
-        live.update(tally, None)
+        stats.observations += 1
+        live.update(stats, None)
     assert "rows" not in terminal.getvalue()
     live.close()
     assert "1,002 rows  0/s" in terminal.getvalue()
 
 
 def test_it_tells_of_drifts_and_bad_rows_only_if_there_are_any():
-    assert "2 drifts  3 bad rows" in describe(Tally(drifts=2, bad_rows=3), 1.0, deque())
-    assert "drift" not in describe(Tally(), 1.0, deque())
+    assert "2 drifts  3 bad rows" in describe(RunningStats(drifts=2, bad_rows=3), 1.0, deque())
+    assert "drift" not in describe(RunningStats(), 1.0, deque())
 
 
 def test_a_sparkline_goes_from_low_to_high():

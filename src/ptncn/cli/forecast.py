@@ -1,4 +1,4 @@
-"""`ptncn forecast`: what a saved learner expects to come."""
+"""`ptncn forecast`: what a saved stream expects to come."""
 
 from __future__ import annotations
 
@@ -8,52 +8,67 @@ from typing import Annotated
 import torch
 import typer
 
-from ptncn.streaming.forecasting import PICTURES, Forecast, forecast_from
-from ptncn.streaming.formats import csv_text, join
+from ptncn.streaming.forecast import PICTURES, Forecast
+from ptncn.streaming.formats import FORMATS, format_of, make_writer, open_source, writable
 from ptncn.streaming.output import Output
 from ptncn.streaming.reporting import one_line_errors
-
-TABLES = {".csv": "csv", ".jsonl": "jsonl", ".json": "jsonl", ".ndjson": "jsonl"}
+from ptncn.streaming.stream import forecast_from
 
 
 def forecast(
     checkpoint: Annotated[Path, typer.Argument(help="A file that `ptncn stream --checkpoint` wrote.")],
     horizon: Annotated[int, typer.Option("--horizon", "-H", help="Steps to forecast.", min=1)] = 50,
+    key: Annotated[str | None, typer.Option(help="The stream to forecast, of a checkpoint with many.")] = None,
+    features: Annotated[
+        str | None, typer.Option(help="File with the known features of the steps ahead, a row a step.")
+    ] = None,
     out: Annotated[
         list[Path] | None,
-        typer.Option("--out", "-o", help="A table (.csv, .jsonl) or a picture (.png, .svg, .pdf); again for more."),
+        typer.Option("--out", "-o", help="A table (.csv, .jsonl) or a picture (.png, .svg, .pdf); may be repeated."),
     ] = None,
-    format: Annotated[str, typer.Option(help="Of standard output, where there is no --out: csv or jsonl.")] = "csv",
+    format: Annotated[str, typer.Option(help=f"Format of standard output: {', '.join(writable())}.")] = "csv",
 ) -> None:
-    """Forecast from a checkpoint, without a stream: each prediction is taken for what happened next.
+    """Forecast from a checkpoint, without its stream.
 
-    The checkpoint is only read. A picture shows the last observations, too.
+    The checkpoint is only read. Steps carry dates if the stream has timestamps; a picture shows the last rows, too.
+
+    Examples:
+
+      ptncn forecast feed.ckpt --horizon 48 -o ahead.csv -o ahead.png
+
+      ptncn forecast feed.ckpt --key pump-7 --features weather-tomorrow.csv
     """
     torch.set_num_threads(1)
     with one_line_errors():
-        if format not in TABLES.values():
-            raise ValueError(f"unknown format {format!r}; choose one of: csv, jsonl")
+        make_writer(format)
         for path in out or []:
-            if path.suffix.lower() not in (*TABLES, *PICTURES):
-                raise ValueError(f"{path}: a name that ends in {', '.join((*TABLES, *PICTURES))} would be right")
-        result = forecast_from(checkpoint, horizon)
+            if path.suffix.lower() not in PICTURES and format_of(str(path)) not in writable():
+                endings = [ending for name in writable() for ending in FORMATS.find(name).extensions]
+                raise ValueError(f"{path}: expected a name that ends in {', '.join((*endings, *PICTURES))}")
+        result = forecast_from(checkpoint, horizon, key=key, features=_read_features(features, horizon))
         for path in out or []:
             if path.suffix.lower() in PICTURES:
                 result.draw(path)
             else:
-                _write(result, TABLES[path.suffix.lower()], str(path))
+                _write(result, None, str(path))
         if not out:
             _write(result, format, None)
 
 
-def _write(result: Forecast, format: str, path: str | None) -> None:
-    output = Output(path)
-    if format == "csv":
-        output.write(join(["step", *result.names]))
-        for step, row in enumerate(result.rows):
-            output.write(",".join([str(step + 1), *map(csv_text, row.values())]) + "\n")
-    else:
-        for step, row in enumerate(result.rows):
-            output.write(result.as_json(step + 1, row))
+def _read_features(path: str | None, horizon: int) -> list[dict[str, object]]:
+    """The first rows of a file of features."""
+    if path is None:
+        return []
+    source = open_source(path)
+    rows: list[dict[str, object]] = []
+    while len(rows) < horizon and (block := source.read(horizon - len(rows))) is not None:
+        rows += [dict(zip(block.names, row, strict=True)) for row in block.rows]
+    return rows
+
+
+def _write(result: Forecast, format: str | None, path: str | None) -> None:
+    output, writer = Output(path), make_writer(format, path)
+    table = result.table()
+    output.write(writer.header(table) + writer.lines(table))
     output.flush()
     output.close()

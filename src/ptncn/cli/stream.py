@@ -1,198 +1,263 @@
-"""`ptncn stream`: learn from a feed, forecast it, and say when it surprises."""
+"""`ptncn stream`: learn from a feed, forecast it, and raise an alarm when it surprises."""
 
 from __future__ import annotations
 
-import functools
-import json
 import os
-from importlib import import_module
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import torch
 import typer
 
+from ptncn.cli.groups import grouped, option
+from ptncn.streaming.alerts import Alerts
 from ptncn.streaming.columns import MISSING
-from ptncn.streaming.defaults import HIDDEN, TARGET, default_learner
-from ptncn.streaming.drift import ACTIONS, DriftListener
+from ptncn.streaming.defaults import HIDDEN, TARGET, LearnerSpec
+from ptncn.streaming.drift import ACTIONS, make_listener
 from ptncn.streaming.errors import StreamError
-from ptncn.streaming.formats import FORMATS
+from ptncn.streaming.formats import make_writer, open_source, readable, writable
 from ptncn.streaming.lock import CheckpointLock
-from ptncn.streaming.opening import open_source
 from ptncn.streaming.reporting import Reporter, one_line_errors
 from ptncn.streaming.session import Session
-from ptncn.streaming.status import choose_status
+from ptncn.streaming.status import choose_status, summarise
 from ptncn.streaming.stream import Stream
+from ptncn.values import parse_option
 
 
+@dataclass
+class Reading:
+    """Input."""
+
+    input_format: str | None = option(
+        f"{', '.join(readable())}; default: by the file name, then by the first character.", None
+    )
+    follow: bool = option("Wait for more at the end of the file, like tail -F.", False, "--follow", "-f")
+    header: bool = option("Whether the first line of a CSV names the columns.", True)
+    delimiter: str | None = option("Between the fields of a CSV; default: found in the first line.", None)
+    decimal: str = option("The decimal mark: . or ,", ".")
+    max_line: int = option("Bytes that a line may have.", 1_000_000, min=100)
+    on_error: str = option("What a bad line does: stop, skip or mask.", "stop")
+
+
+@dataclass
+class Choosing:
+    """Columns. Names or patterns, with commas between: 'temp*,load'."""
+
+    targets: str | None = option(
+        "Columns to predict; default: all that hold numbers.", None, "--targets", "--columns", "-c"
+    )
+    features: str | None = option("Columns that are known before the targets of their row.", None)
+    categorical: str | None = option("Columns that hold one of several values.", None)
+    slots: int = option("Values of a categorical column that are told apart, the last for all others.", 16, min=2)
+    missing: str = option("Texts that say that nothing was observed.", ",".join(MISSING[1:]))
+    columns_change: str = option("When columns appear or vanish: refuse or mask.", "refuse")
+
+
+@dataclass
+class Timing:
+    """Time."""
+
+    timestamp: str | None = option("The column with the time; default: one of a usual name.", None)
+    time_format: str | None = option("Such as '%d.%m.%Y %H:%M'; default: ISO 8601, or seconds since 1970.", None)
+    gaps: str = option("Missing time steps: ignore, report, or fill them with rows that are not observed.", "report")
+    order: str = option("A row that is not later than the one before: keep, skip or stop.", "keep")
+
+
+@dataclass
+class Keys:
+    """Many streams in one feed."""
+
+    key: str | None = option("The column that says which stream a row belongs to, such as device.", None)
+    key_limit: int | None = option("Streams in memory at a time; the least recently used go to disk.", None, min=1)
+    weights: str = option("own: each stream learns by itself; shared: all learn together.", "own")
+
+
+@dataclass
+class Learning:
+    """Learner."""
+
+    learner: str = option("Any learner of the library: see `ptncn learners`.", "ptncn")
+    hidden: str = option("Units of each layer.", ",".join(map(str, HIDDEN)))
+    lr: float | None = option("Step size of learning.", None)
+    options: list[str] | None = option("Any other option of the learner, as NAME=VALUE.", None, "--option", "--set")
+    seed: int = option("Seed for weight initialisation.", 0)
+    target: str = option("What is learnt: the level of each column, its change, or both.", TARGET)
+    freeze: bool = option("Learn nothing; states are still corrected.", False, "--freeze")
+
+
+@dataclass
+class Forecasting:
+    """Forecasts and alarms."""
+
+    horizon: int = option("Steps to forecast after each row.", 0, "--horizon", "-H", min=0)
+    level: float = option("Probability that a value lies within the bounds of its forecast.", 0.9)
+    alarm_rate: float = option("Share of ordinary rows that may give an alarm.", 0.01)
+    webhook: str | None = option("Address that gets each alarm by POST, as JSON.", None)
+    exec: str | None = option("Program that gets each alarm on its standard input, as JSON.", None, "--exec")
+    layer_errors: bool = option("Also write the error of each layer.", False, "--layer-errors")
+
+
+@dataclass
+class Drifting:
+    """Drift."""
+
+    drift: str | None = option("Watch for lasting changes: page-hinkley, or adwin (needs River).", None)
+    drift_action: str = option(f"What a drift does: {', '.join(ACTIONS)}.", "report")
+    drift_factor: float = option("What raise-lr multiplies the step size by.", 5.0)
+    drift_steps: int = option("For how many rows.", 200, min=1)
+
+
+@dataclass
+class Writing:
+    """Output and checkpoints."""
+
+    out: str | None = option("Output file; default: standard output.", None, "--out", "-o")
+    output_format: str | None = option(f"{', '.join(writable())}; default: by the file name, or csv.", None)
+    checkpoint: str | None = option("File from which --resume continues.", None)
+    checkpoint_every: float = option("Seconds between two checkpoints.", 60.0)
+    resume: bool = option("Continue from the checkpoint, if there is one.", False, "--resume")
+    live: bool = option("With --resume: the pipe itself continues there; skip nothing of it.", False, "--live")
+    quiet: bool = option("No live status and no summary on standard error.", False, "--quiet", "-q")
+
+
+@grouped
 def stream(
-    file: Annotated[str, typer.Argument(help="CSV, JSON lines or Parquet; - is standard input.")] = "-",
-    input_format: Annotated[
-        str | None, typer.Option(help="csv, jsonl or parquet; otherwise the name or the first character tells.")
-    ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more at the end of the file.")] = False,
-    header: Annotated[bool, typer.Option(help="Whether the first line of a CSV names the columns.")] = True,
-    delimiter: Annotated[str | None, typer.Option(help="Of a CSV; otherwise the first line tells.")] = None,
-    max_line: Annotated[int, typer.Option(help="Bytes that a line may have.", min=100)] = 1_000_000,
-    columns: Annotated[
-        str | None, typer.Option("--columns", "-c", help="Names or patterns with commas between: 'temp*,load'.")
-    ] = None,
-    categorical: Annotated[str | None, typer.Option(help="Columns that hold one of several values; likewise.")] = None,
-    timestamp: Annotated[str | None, typer.Option(help="The column to pass through.")] = None,
-    slots: Annotated[int, typer.Option(help="Values of a categorical column, the last for all others.", min=2)] = 16,
-    missing: Annotated[str, typer.Option(help="Texts that say that nothing was observed.")] = ",".join(MISSING[1:]),
-    columns_change: Annotated[str, typer.Option(help="If columns appear or vanish: refuse or mask.")] = "refuse",
-    on_error: Annotated[str, typer.Option(help="What a bad line does: stop, skip or mask.")] = "stop",
-    learner: Annotated[str, typer.Option(help="Any learner of the library.")] = "ptncn",
-    hidden: Annotated[str, typer.Option(help="Units of each layer.")] = ",".join(map(str, HIDDEN)),
-    lr: Annotated[float | None, typer.Option(help="Step size of learning.")] = None,
-    set_option: Annotated[
-        list[str] | None, typer.Option("--set", help="Any other option of the learner, as key=value.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the initial weights.")] = 0,
-    target: Annotated[
-        str, typer.Option(help="What is learnt: the level of each column, its change, or both.")
-    ] = TARGET,
-    freeze: Annotated[bool, typer.Option("--freeze", help="Learn nothing; states are still corrected.")] = False,
-    horizon: Annotated[int, typer.Option("--horizon", "-H", help="Steps to forecast.", min=0)] = 0,
-    alarm_rate: Annotated[float, typer.Option(help="Share of ordinary observations that may give an alarm.")] = 0.01,
-    layer_errors: Annotated[bool, typer.Option("--layer-errors", help="Write the error of each layer, too.")] = False,
-    drift: Annotated[str | None, typer.Option(help="Listen for drift: page-hinkley, or adwin (needs River).")] = None,
-    drift_action: Annotated[str, typer.Option(help=f"What a drift does: {', '.join(ACTIONS)}.")] = "report",
-    drift_factor: Annotated[float, typer.Option(help="What raise-lr multiplies the step size by.")] = 5.0,
-    drift_steps: Annotated[int, typer.Option(help="For how many observations.", min=1)] = 200,
-    out: Annotated[str | None, typer.Option("--out", "-o", help="Otherwise standard output.")] = None,
-    output_format: Annotated[str | None, typer.Option(help="csv or jsonl; otherwise the name tells, or csv.")] = None,
-    checkpoint: Annotated[str | None, typer.Option(help="File from which --resume goes on.")] = None,
-    checkpoint_every: Annotated[float, typer.Option(help="Seconds between two checkpoints.")] = 60.0,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, if there is one.")] = False,
-    live: Annotated[
-        bool, typer.Option("--live", help="With --resume: the pipe goes on by itself; skip nothing of it.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No live status on the terminal.")] = False,
+    reading: Reading,
+    choosing: Choosing,
+    timing: Timing,
+    keys: Keys,
+    learning: Learning,
+    forecasting: Forecasting,
+    drifting: Drifting,
+    writing: Writing,
+    file: Annotated[str, typer.Argument(help="CSV, JSON lines or Parquet, also .gz or .zst; - is stdin.")] = "-",
 ) -> None:
-    """Learn from a feed line by line: predict each observation beforehand, forecast, and score the surprise.
+    """Learn from a feed line by line: predict each row beforehand, forecast the next ones, and score the surprise.
 
-    One line an observation: what was observed, what was expected, the surprise, its score, and an alarm where the
-    score is among the highest. The same command with --resume goes on where the last checkpoint was made, and the
-    output is the same, byte for byte, as if nothing had happened, also after kill -9.
+    Writes a line for each row: what was observed, what was expected, the surprise, an anomaly score, and an alarm
+    where the score is among the highest. The same command with --resume continues at the last checkpoint, and the
+    output is the same, byte for byte, as if nothing had happened, even after kill -9.
+
+    Examples:
+
+      ptncn stream sensors.csv -o out.csv
+
+      ptncn stream sensors.csv --horizon 24 --level 0.9 --alarm-rate 0.001 -o out.jsonl
+
+      ptncn stream live.csv --follow --key device -o out.csv --checkpoint feed.ckpt --resume
 
     Exit codes: 0 at the end of the source; 1 after an error; 130 or 143 after SIGINT or SIGTERM, with a checkpoint;
-    141 if nobody reads the output any more.
+    141 if the output is no longer read.
     """
-    torch.set_num_threads(1)  # these networks are small: threads would only get in each other's way
+    torch.set_num_threads(1)  # these networks are small: more threads only get in each other's way
     with one_line_errors():
-        _check_files(file, out, checkpoint, resume)
-        output_format = output_format or ("jsonl" if out and out.endswith((".jsonl", ".ndjson", ".json")) else "csv")
-        if output_format not in FORMATS:
-            raise ValueError(f"unknown output format {output_format!r}; choose one of: {', '.join(FORMATS)}")
-        options: dict[str, Any] = {
-            "name": learner,
-            "hidden": _whole_numbers(hidden),
-            "lr": lr,
-            "seed": seed,
-            "options": dict(map(_key_and_value, set_option or [])),
-        }
-        shape: dict[str, Any] = {
-            "columns": _split(columns),
-            "categorical": _split(categorical),
-            "timestamp": timestamp,
-            "slots": slots,
-            "missing": _split(missing),
-            "columns_change": columns_change,
-            "target": target,
-            "horizon": horizon,
-            "alarm_rate": alarm_rate,
-            "layer_errors": layer_errors,
-            "learn": not freeze,
-        }
-        listening: dict[str, Any] = {
-            "detector": drift,
-            "action": drift_action,
-            "factor": drift_factor,
-            "steps": drift_steps,
-        }
+        _check_files(file, writing)
         reporter = Reporter()
-        source = open_source(file, input_format, follow=follow, delimiter=delimiter, header=header, longest=max_line)
-        running = Stream(
-            functools.partial(default_learner, **options),
-            source,
-            on_error=on_error,
-            drift=_listener(**listening),
-            report=reporter.tell,
-            **shape,
+        session = _make_session(
+            file, reading, choosing, timing, keys, learning, forecasting, drifting, writing, reporter
         )
-        session = Session(
-            running,
-            FORMATS[output_format](),
-            out=out,
-            checkpoint=checkpoint,
-            every=checkpoint_every,
-            settings={"learner": options, **shape, "drift": listening, "output_format": output_format},
-            status=choose_status(quiet, out is None),
-        )
-        if checkpoint is None:
-            session.run()
-        else:
-            with CheckpointLock(checkpoint):
-                _check_unused(checkpoint, resume)
-                if os.path.exists(checkpoint):
-                    session.resume(live=live)
-                elif resume:
-                    reporter.tell(f"{checkpoint}: there is no checkpoint yet; beginning at the beginning")
-                session.run()
-        reporter.close()
+        _run(session, writing, reporter)
+        reporter.close(None if writing.quiet else summarise(session.stream.stats))
     if session.caught is not None:
         raise typer.Exit(128 + session.caught)
 
 
-def _check_files(file: str, out: str | None, checkpoint: str | None, resume: bool) -> None:
-    if resume and checkpoint is None:
-        raise ValueError("--resume wants to know from where: --checkpoint FILE")
-    paths = {"the source": file, "--out": out, "--checkpoint": checkpoint}
-    real = [(what, os.path.realpath(path)) for what, path in paths.items() if path not in (None, "-")]
+def _make_session(
+    file: str,
+    reading: Reading,
+    choosing: Choosing,
+    timing: Timing,
+    keys: Keys,
+    learning: Learning,
+    forecasting: Forecasting,
+    drifting: Drifting,
+    writing: Writing,
+    reporter: Reporter,
+) -> Session:
+    writer = make_writer(writing.output_format, writing.out)
+    spec = LearnerSpec(
+        name=learning.learner,
+        hidden=_whole_numbers(learning.hidden),
+        lr=learning.lr,
+        seed=learning.seed,
+        options=dict(map(parse_option, learning.options or [])),
+    )
+    options: dict[str, Any] = {
+        "targets": _split(choosing.targets),
+        "features": _split(choosing.features),
+        "categorical": _split(choosing.categorical),
+        "slots": choosing.slots,
+        "missing": _split(choosing.missing),
+        "columns_change": choosing.columns_change,
+        "decimal": reading.decimal,
+        "on_error": reading.on_error,
+        **vars(timing),
+        **vars(keys),
+        "target": learning.target,
+        "learn": not learning.freeze,
+        "horizon": forecasting.horizon,
+        "level": forecasting.level,
+        "alarm_rate": forecasting.alarm_rate,
+        "layer_errors": forecasting.layer_errors,
+    }
+    source = open_source(
+        file,
+        reading.input_format,
+        follow=reading.follow,
+        delimiter=reading.delimiter,
+        header=reading.header,
+        longest=reading.max_line,
+    )
+    detector = (drifting.drift, drifting.drift_action, drifting.drift_factor, drifting.drift_steps)
+    stream = Stream(source, spec, drift=make_listener(*detector), report=reporter.notice, **options)
+    if writing.checkpoint is not None:
+        stream.store_folder = os.path.dirname(os.path.realpath(writing.checkpoint))
+    wants_alerts = forecasting.webhook is not None or forecasting.exec is not None
+    return Session(
+        stream,
+        writer,
+        out=writing.out,
+        checkpoint=writing.checkpoint,
+        every=writing.checkpoint_every,
+        settings={"learner": spec.tree(), **options, "drift": list(detector), "output_format": type(writer).__name__},
+        status=choose_status(writing.quiet, writing.out is None),
+        alerts=Alerts(forecasting.webhook, forecasting.exec, reporter.notice) if wants_alerts else None,
+    )
+
+
+def _run(session: Session, writing: Writing, reporter: Reporter) -> None:
+    """Run, under the lock of the checkpoint if there is one."""
+    checkpoint = writing.checkpoint
+    if checkpoint is None:
+        session.run()
+        return
+    with CheckpointLock(checkpoint):
+        if os.path.exists(checkpoint):
+            if not writing.resume:
+                raise StreamError(f"{checkpoint}: exists already; --resume continues it, another name starts anew")
+            session.resume(live=writing.live)
+        elif writing.resume:
+            reporter.notice(f"{checkpoint}: no checkpoint yet; starting at the beginning")
+        session.run()
+
+
+def _check_files(file: str, writing: Writing) -> None:
+    if writing.resume and writing.checkpoint is None:
+        raise ValueError("--resume: expected --checkpoint FILE to resume from")
+    paths = {"the source": file, "--out": writing.out, "--checkpoint": writing.checkpoint}
+    real = [(what, os.path.realpath(path)) for what, path in paths.items() if path is not None and path != "-"]
     for index, (what, path) in enumerate(real):
         for other, same in real[:index]:
             if path == same:
                 raise ValueError(f"{path}: cannot be both {other} and {what}")
 
 
-def _check_unused(checkpoint: str, resume: bool) -> None:
-    if os.path.exists(checkpoint) and not resume:
-        raise StreamError(f"{checkpoint}: is there already; --resume goes on from it, another name begins anew")
-
-
-def _listener(detector: str | None, action: str, factor: float, steps: int) -> DriftListener | None:
-    if detector is None:
-        return None
-    if detector == "page-hinkley":
-        from ptncn.streaming.page_hinkley import PageHinkley
-
-        return DriftListener(PageHinkley(), action, factor=factor, steps=steps)
-    if detector == "adwin":
-        try:
-            adwin = import_module("river.drift").ADWIN()
-        except ImportError as error:
-            raise StreamError("--drift adwin needs River: pip install 'ptncn[river]'") from error
-        return DriftListener(adwin, action, factor=factor, steps=steps)
-    raise ValueError(f"unknown drift detector {detector!r}; choose one of: page-hinkley, adwin")
-
-
 def _split(text: str | None) -> list[str]:
     return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
-def _whole_numbers(text: str) -> list[int]:
+def _whole_numbers(text: str) -> tuple[int, ...]:
     try:
-        return [int(part) for part in _split(text)]
+        return tuple(int(part) for part in _split(text))
     except ValueError:
-        raise ValueError(f"--hidden {text}: whole numbers with commas between would be right, such as 32,32") from None
-
-
-def _key_and_value(text: str) -> tuple[str, Any]:
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise ValueError(f"--set {text}: key=value would be right")
-    try:
-        return key, json.loads(value)
-    except ValueError:
-        return key, value
+        raise ValueError(f"--hidden: expected whole numbers with commas between, such as 32,32, got {text}") from None

@@ -49,7 +49,7 @@ class Calibrator:
 
     def __init__(self, rate: float = 0.01, *, window: int | None = None) -> None:
         if not 0 < rate < 1:
-            raise ValueError(f"alarm_rate={rate!r}: a share above 0 and below 1 would be right, such as 0.01")
+            raise ValueError(f"alarm_rate: expected a share above 0 and below 1, got {rate!r}")
         self.rate = rate
         self.window = window or min(max(1000, math.ceil(10 / rate)), 20_000)
         if self.window * rate < 1:
@@ -60,11 +60,13 @@ class Calibrator:
         self._seen = 0
         self._echo = 0
 
+    def rank(self, surprise: float) -> float:
+        """The score of a surprise among those before it."""
+        return bisect_left(self._ranked, surprise) / (len(self._ranked) + 1)
+
     def update(self, surprise: float) -> float:
         """The score of a surprise among those before it; then it joins them."""
-        ranked = self._ranked
-        below = bisect_left(ranked, surprise)
-        score = below / (len(ranked) + 1)
+        ranked, score = self._ranked, self.rank(surprise)
         self._seen += 1
         while self._left_out and self._left_out[0] <= self._seen - self.window:
             self._left_out.popleft()

@@ -1,9 +1,9 @@
-"""Which columns of a row are observed, and how a row becomes a vector and a vector a row."""
+"""Which columns of a source are used, and how rows become numbers and numbers rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -11,169 +11,252 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptncn.streaming.errors import RowError, StreamError
-from ptncn.streaming.source import Row
+from ptncn.streaming.sources import Block
 
 Vector = NDArray[np.float64]
 Value = float | str | None
 
 TIME_NAMES = ("timestamp", "time", "datetime", "date", "ts")
-MISSING = ("", "NA", "N/A", "null")
+MISSING = ("", "NA", "N/A", "null", "NaN")
 OTHER = "other"
 """What a categorical column says for values that found no slot."""
 LARGEST = 1e100
-"""Squares of what is larger would not be numbers any more."""
+"""Squares of larger numbers overflow."""
 
 
 class Columns:
-    """Chooses columns by the first row, then turns rows into vectors: a number is one entry, a category `slots`.
+    """Chooses columns by the first block, then turns rows into numbers: a number is one entry, a category `slots`.
+
+    Entries of targets come first, then those of features.
 
     Arguments:
-        choice: names or patterns like `temp*`; without any, all columns that begin with a number or nothing.
+        targets: names or patterns like `temp*` of columns to predict; without any, all columns that begin with a
+            number or nothing and are not features.
+        features: names or patterns of columns that are known before the targets of their row.
         categorical: names or patterns of columns that hold one of several values.
-        timestamp: the column that is passed through; without one, a column of a usual name is.
+        timestamp: the column with the time; without one, a column of a usual name.
+        key: the column that says which stream a row belongs to.
         slots: values of a categorical column that get an entry of their own, in the order of appearance. The last
             slot stands for all that come later.
-        missing: texts that say that nothing was observed.
+        missing: texts that say that nothing was observed. NaN in any spelling is one of them.
+        decimal: the decimal mark of numbers in text.
         change: "refuse" rows whose columns are others than those of the first, or "mask": what vanished is missing,
             what appeared is ignored.
     """
 
     def __init__(
         self,
-        choice: Iterable[str] = (),
+        targets: Iterable[str] = (),
         *,
+        features: Iterable[str] = (),
         categorical: Iterable[str] = (),
         timestamp: str | None = None,
+        key: str | None = None,
         slots: int = 16,
         missing: Iterable[str] = MISSING,
+        decimal: str = ".",
         change: str = "refuse",
     ) -> None:
         if slots < 2:
-            raise ValueError(f"slots={slots}: at least 2 would be right, the last of them for all other values")
+            raise ValueError(f"slots: expected at least 2, the last of them for all other values, got {slots}")
         if change not in ("refuse", "mask"):
-            raise ValueError(f"columns_change={change!r}: choose one of: refuse, mask")
-        self.choice, self.patterns = tuple(choice), tuple(categorical)
-        self.timestamp, self.slots, self.change = timestamp, slots, change
+            raise ValueError(f"columns_change: expected refuse or mask, got {change!r}")
+        if decimal not in (".", ","):
+            raise ValueError(f"decimal: expected . or , got {decimal!r}")
+        self.choice, self.patterns = tuple(targets), tuple(categorical)
+        self.feature_patterns = tuple(features)
+        self.timestamp, self.key, self.slots, self.change = timestamp, key, slots, change
+        self.decimal = decimal
         self.missing = frozenset(missing) | {""}
+        self._missing_numbers = [float(text) for text in self.missing if _is_number(text)]
         self.names: tuple[str, ...] = ()
+        """The targets."""
+        self.features: tuple[str, ...] = ()
         self.categories: dict[str, list[str]] = {}
-        """Of each categorical column, the values that have a slot."""
+        """The values of each categorical column that have a slot."""
+        self._order: tuple[str, ...] = ()
 
-    def begin(self, row: Row, source: str) -> list[str]:
+    def begin(self, block: Block, source: str) -> list[str]:
         """Choose by the first row; the columns that were left out because they hold text."""
-        names = [name for name in row.values if isinstance(name, str)]
-        if self.timestamp is None:
-            named = (*self.choice, *self.patterns)
-            self.timestamp = next((name for name in names if _is_time(name) and name not in named), None)
-        elif self.timestamp not in names:
-            raise StreamError(_no_such("timestamp", self.timestamp, names, source))
-        for pattern in (*self.choice, *self.patterns):
+        names = [name for name in block.names if isinstance(name, str)]
+        first = dict(zip(block.names, block.rows[0], strict=True))
+        for what, wanted in (("timestamp", self.timestamp), ("key", self.key)):
+            if wanted is not None and wanted not in names:
+                raise StreamError(_no_such(what, wanted, names, source))
+        named = (*self.choice, *self.patterns, *self.feature_patterns)
+        for pattern in named:
             if not any(_matches(name, [pattern]) for name in names):
                 raise StreamError(_no_such("column", pattern, names, source))
-        candidates = [name for name in names if name != self.timestamp]
+        if self.timestamp is None:
+            self.timestamp = next((name for name in names if _is_time(name) and name not in (*named, self.key)), None)
+        candidates = [name for name in names if name not in (self.timestamp, self.key)]
         self.categories = {name: [] for name in candidates if _matches(name, self.patterns)}
+        features = [name for name in candidates if _matches(name, self.feature_patterns)]
+        rest = [name for name in candidates if name not in features]
+        text: list[str] = []
         if self.choice:
-            chosen = [name for name in candidates if _matches(name, self.choice) or name in self.categories]
-            text = []
+            targets = [name for name in rest if _matches(name, self.choice) or name in self.categories]
         else:
-            text = [n for n in candidates if n not in self.categories and not self._could_be_number(row.values[n])]
-            chosen = [name for name in candidates if name not in text]
-        if not chosen:
-            raise StreamError(f"{source}: line {row.line}: no column with numbers among: {', '.join(names)}")
-        self._settle(tuple(chosen), frozenset(row.values))
+            text = [name for name in rest if name not in self.categories and not self._could_be_number(first[name])]
+            targets = [name for name in rest if name not in text]
+        if not targets:
+            raise StreamError(f"{source}: line {block.lines[0]}: no column with numbers among: {', '.join(names)}")
+        self._settle(tuple(targets), tuple(features), frozenset(names))
         return text
 
     @property
     def width(self) -> int:
-        return len(self.names) + len(self.categories) * (self.slots - 1)
+        """Entries of a row, features included."""
+        return sum(map(self._size, (*self.names, *self.features)))
+
+    @property
+    def target_width(self) -> int:
+        return sum(map(self._size, self.names))
 
     @property
     def unscaled(self) -> NDArray[np.bool_]:
         """(width,) True for the entries of categories, which are 0 or 1 already."""
-        return np.array([name in self.categories for name in self.names for _ in range(self._size(name))])
+        names = (*self.names, *self.features)
+        return np.array([name in self.categories for name in names for _ in range(self._size(name))], dtype=bool)
 
-    def encode(self, row: Row, source: str, bad: Callable[[RowError], None], nan_is_missing: bool) -> Vector:
-        """(width,) with NaN where nothing was observed. `bad` is told of each entry that cannot be understood; if it
-        does not raise, the entry counts as not observed."""
-        values = row.values
-        if values.keys() != self._keys and self.change == "refuse":
-            bad(RowError(source, row.line, self._describe_change(values)))
-            return np.full(self.width, np.nan)
-        if self._plain:
-            try:
-                numbers = [float(values[name]) for name in self.names]
-            except (ValueError, TypeError, OverflowError, KeyError):
-                pass  # one by one, below
-            else:
-                if sum(map(abs, numbers)) < LARGEST:  # false for NaN, too
-                    return np.array(numbers)
-        entries: list[float] = []
-        for name in self.names:
-            value = values.get(name)
+    @property
+    def owners(self) -> list[int]:
+        """(target_width) the number of the target that each entry belongs to."""
+        return [index for index, name in enumerate(self.names) for _ in range(self._size(name))]
+
+    def encode(self, block: Block, source: str) -> tuple[Vector, list[tuple[int, RowError]]]:
+        """(n, width) entries with NaN where nothing was observed, and the number of each row that is not understood.
+
+        A value that is not understood counts as missing; in a row with other columns everything does.
+        """
+        names = (*self.names, *self.features)
+        if not self._known.issuperset(block.names) or not self._known.issubset(block.names):
+            if self.change == "refuse":
+                problem = self._describe_change(block.names)
+                errors = [(row, RowError(source, line, problem)) for row, line in enumerate(block.lines)]
+                return np.full((len(block), self.width), np.nan), errors
+            places = {name: index for index, name in enumerate(block.names)}
+        else:
+            places = self._places(block.names)
+        columns: list[Sequence[float]] = []
+        bad: list[tuple[int, RowError]] = []
+        for name in names:
+            place = places.get(name)
+            values = [None] * len(block) if place is None else [row[place] for row in block.rows]
             if name in self.categories:
-                entries += self._one_hot(name, value)
-                continue
-            try:
-                entries.append(self._number(value, nan_is_missing))
-            except (ValueError, TypeError, OverflowError):
-                bad(RowError(source, row.line, _describe_value(name, value)))
-                entries.append(math.nan)
-        return np.array(entries)
+                columns += zip(*(self._one_hot(name, value) for value in values), strict=True)
+            else:
+                columns.append(self._numbers(name, values, block, source, bad))
+        entries = np.array(columns, dtype=np.float64).T
+        if self._missing_numbers:
+            entries[np.isin(entries, self._missing_numbers)] = np.nan
+        return entries, sorted(bad, key=lambda pair: pair[0])
+
+    def encode_features(self, values: Mapping[str, Any]) -> list[float]:
+        """The entries of known features by name; NaN for those that are not given."""
+        entries: list[float] = []
+        for name in self.features:
+            value = values.get(name)
+            entries += self._one_hot(name, value) if name in self.categories else [self._number(value)]
+        return entries
+
+    def column(self, name: str | None, block: Block) -> list[Any]:
+        """The values of the timestamp or the key, None where the block has none."""
+        place = self._places(block.names).get(name) if name is not None else None
+        return [None] * len(block) if place is None else [row[place] for row in block.rows]
 
     def decode(self, entries: Sequence[float]) -> dict[str, Value]:
-        """(width,) back to one value a column: the likeliest category, None for NaN."""
-        if not self.categories:
-            total = sum(entries)
-            if total == total:  # nothing is missing
-                return dict(zip(self.names, entries, strict=True))
-            return {name: None if x != x else x for name, x in zip(self.names, entries, strict=True)}
+        """(target_width,) back to one value a target: the likeliest category, None for NaN."""
         values: dict[str, Value] = {}
         at = 0
         for name in self.names:
-            part = entries[at : at + self._size(name)]
-            at += len(part)
-            if part[0] != part[0]:
+            size = self._size(name)
+            first = entries[at]
+            if first != first:
                 values[name] = None
             elif name in self.categories:
-                values[name] = self._likeliest(name, part)
+                values[name] = self._likeliest(name, entries[at : at + size])
             else:
-                values[name] = part[0]
+                values[name] = first
+            at += size
         return values
+
+    def split(self, entries: Vector) -> dict[str, list[Any]]:
+        """(n, target_width) entries as one list of values for each target: floats, or labels of categories."""
+        found: dict[str, list[Any]] = {}
+        at = 0
+        for name in self.names:
+            size = self._size(name)
+            part = entries[:, at : at + size]
+            if name in self.categories:
+                found[name] = [None if row[0] != row[0] else self._likeliest(name, row) for row in part.tolist()]
+            else:
+                found[name] = part[:, 0].tolist()
+            at += size
+        return found
 
     def tree(self) -> dict[str, Any]:
         return {
             "names": list(self.names),
-            "keys": sorted(map(str, self._keys)),
+            "features": list(self.features),
+            "keys": sorted(self._known),
             "timestamp": self.timestamp,
+            "key": self.key,
             "slots": self.slots,
             "categories": self.categories,
         }
 
     def load_tree(self, tree: Mapping[str, Any]) -> None:
-        self.timestamp = tree["timestamp"]
+        self.timestamp, self.key, self.slots = tree["timestamp"], tree.get("key"), tree["slots"]
         self.categories = {name: list(values) for name, values in tree["categories"].items()}
-        self._settle(tuple(tree["names"]), frozenset(tree["keys"]))
+        self._settle(tuple(tree["names"]), tuple(tree.get("features", ())), frozenset(tree["keys"]))
 
-    def _settle(self, names: tuple[str, ...], keys: frozenset[str]) -> None:
-        self.names, self._keys = names, keys
-        self._plain = not self.categories and not any(map(_is_number, self.missing))
+    def _settle(self, names: tuple[str, ...], features: tuple[str, ...], known: frozenset[str]) -> None:
+        self.names, self.features, self._known = names, features, known
+        self._order = ()
+
+    def _places(self, names: tuple[str, ...]) -> dict[str, int]:
+        if names is not self._order:
+            self._order, self._index = names, {name: index for index, name in enumerate(names)}
+        return self._index
 
     def _size(self, name: str) -> int:
         return self.slots if name in self.categories else 1
 
-    def _number(self, value: Any, nan_is_missing: bool) -> float:
+    def _numbers(
+        self, name: str, values: list[Any], block: Block, source: str, bad: list[tuple[int, RowError]]
+    ) -> list[float]:
+        """A column of numbers; what is not one is noted in `bad`."""
+        if self.decimal == ".":
+            try:
+                numbers = list(map(float, values))
+            except (ValueError, TypeError, OverflowError):
+                pass  # one by one, below
+            else:
+                if min(numbers) > -LARGEST and max(numbers) < LARGEST:  # a NaN is missing
+                    return numbers
+        numbers = []
+        for row, value in enumerate(values):
+            try:
+                numbers.append(self._number(value))
+            except (ValueError, TypeError, OverflowError):
+                bad.append((row, RowError(source, block.lines[row], _describe_value(name, value))))
+                numbers.append(math.nan)
+        return numbers
+
+    def _number(self, value: Any) -> float:
         if value is None or (isinstance(value, str) and value.strip() in self.missing):
             return math.nan
+        if self.decimal == "," and isinstance(value, str):
+            value = value.replace(",", ".")
         number = float(value)
-        if number != number and nan_is_missing:
-            return number
-        if not -LARGEST < number < LARGEST:
-            raise ValueError("not a number one can reckon with")
+        if math.isinf(number) or abs(number) >= LARGEST:
+            raise ValueError("too large to compute with")
         return number
 
     def _could_be_number(self, value: Any) -> bool:
         try:
-            self._number(value, True)
+            self._number(value)
         except (ValueError, TypeError, OverflowError):
             return False
         return True
@@ -192,10 +275,11 @@ class Columns:
         slot = max([*range(len(known)), self.slots - 1], key=lambda slot: part[slot])
         return known[slot] if slot < len(known) else OTHER
 
-    def _describe_change(self, values: Mapping[str, Any]) -> str:
-        gone = [repr(name) for name in sorted(self._keys) if name not in values]
-        new = [repr(name) for name in values if name not in self._keys]
-        what = [f"{', '.join(names)} {verb}" for names, verb in ((gone, "vanished"), (new, "appeared")) if names]
+    def _describe_change(self, names: Iterable[str]) -> str:
+        names = list(names)
+        gone = [repr(name) for name in sorted(self._known) if name not in names]
+        new = [repr(name) for name in names if name not in self._known]
+        what = [f"{', '.join(some)} {verb}" for some, verb in ((gone, "vanished"), (new, "appeared")) if some]
         return f"the columns changed: {' and '.join(what)}; --columns-change mask goes on without them"
 
 

@@ -1,8 +1,9 @@
-"""What a stream learns with unless told otherwise: chosen by measuring, see `docs/streams.md`."""
+"""What a stream learns with by default; chosen by measurement, see `docs/streams.md`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ptncn.learner import Learner
@@ -21,6 +22,23 @@ PTNCN_OPTIONS: dict[str, Any] = {
     "weight_std": 0.1,  # smaller, and a small network takes a thousand observations to wake up
     "error_weight_std": 0.1,
 }
+
+
+@dataclass(frozen=True)
+class LearnerSpec:
+    """Makes learners like `default_learner`, and can be compared and saved."""
+
+    name: str = "ptncn"
+    hidden: tuple[int, ...] = HIDDEN
+    lr: float | None = None
+    seed: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, inputs: int) -> Learner:
+        return default_learner(inputs, **vars(self))
+
+    def tree(self) -> dict[str, Any]:
+        return {**vars(self), "hidden": list(self.hidden), "options": dict(self.options)}
 
 
 def default_learner(

@@ -1,22 +1,25 @@
-"""Listening to the surprise for a change that lasts, and what to do about it."""
+"""Watching the surprise for a lasting change, and what to do about it."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, Protocol
 
 import torch
 
 from ptncn.learner import Learner
+from ptncn.messages import unknown
 from ptncn.streaming.errors import StreamError
+from ptncn.streaming.page_hinkley import PageHinkley
 
 REMEMBERED = 10_000
 ACTIONS = ("report", "raise-lr", "checkpoint")
 
 
 class Detector(Protocol):
-    """What River's drift detectors are: `update` takes a number, `drift_detected` tells of the last one."""
+    """River's drift detectors are like this: `update` takes a number, `drift_detected` is about the last one."""
 
     @property
     def drift_detected(self) -> bool: ...
@@ -30,7 +33,7 @@ class DriftListener:
     Arguments:
         detector: River's `ADWIN()`, our `PageHinkley()`, or anything like them.
         action: "report" marks the observation; "raise-lr" also multiplies the learner's step size by `factor` for
-            `steps` observations; "checkpoint" also calls `save`.
+            `steps` observations; "checkpoint" also makes `ptncn stream` write a checkpoint.
 
     A detector with `tree` and `load_tree` is saved as it is. Others are not: loading a pickle executes what is in it.
     They are fed the last 10,000 surprises again instead, which is exact only if there were no more.
@@ -38,11 +41,10 @@ class DriftListener:
 
     def __init__(self, detector: Detector, action: str = "report", *, factor: float = 5.0, steps: int = 200) -> None:
         if action not in ACTIONS:
-            raise ValueError(f"unknown drift action {action!r}; choose one of: {', '.join(ACTIONS)}")
+            raise ValueError(unknown("drift action", action, ACTIONS))
         if factor <= 0 or steps < 1:
-            raise ValueError(f"factor={factor}, steps={steps}: a positive factor and at least one step would be right")
+            raise ValueError(f"factor, steps: expected a positive factor and at least one step, got {factor}, {steps}")
         self.detector, self.action, self.factor, self.steps = detector, action, factor, steps
-        self.save: Callable[[], None] = lambda: None
         self._usual_lr: float | None = None
         self._left = 0
         self._remembered: deque[float] | None = None if hasattr(detector, "tree") else deque(maxlen=REMEMBERED)
@@ -61,8 +63,6 @@ class DriftListener:
         drift = bool(self.detector.drift_detected)
         if drift and self.action == "raise-lr":
             self._raise(learner)
-        if drift and self.action == "checkpoint":
-            self.save()
         return drift
 
     def tree(self) -> dict[str, Any]:
@@ -93,3 +93,18 @@ class DriftListener:
             self._left -= 1
             if not self._left:
                 learner.lr = self._usual_lr
+
+
+def make_listener(detector: str | None, action: str, factor: float, steps: int) -> DriftListener | None:
+    """A listener by the name of its detector; None without one."""
+    if detector is None:
+        return None
+    if detector == "page-hinkley":
+        return DriftListener(PageHinkley(), action, factor=factor, steps=steps)
+    if detector == "adwin":
+        try:
+            adwin = import_module("river.drift").ADWIN()
+        except ImportError as error:
+            raise StreamError("--drift adwin needs River: pip install 'ptncn[river]'") from error
+        return DriftListener(adwin, action, factor=factor, steps=steps)
+    raise ValueError(unknown("drift detector", detector, ("page-hinkley", "adwin")))

@@ -1,10 +1,10 @@
-"""What can go wrong with a stream, said in one line that names the source and the line."""
+"""What can go wrong with a stream: one line that names the source and the line."""
 
 from __future__ import annotations
 
 
 class StreamError(ValueError):
-    """The stream cannot go on; the message says why and what would be right."""
+    """The stream cannot continue; the message says why and what was expected."""
 
 
 class RowError(StreamError):
@@ -15,9 +15,13 @@ class RowError(StreamError):
         self.line = line
 
 
+class DivergedError(Exception):
+    """Learning has diverged: the prediction for row `row` of a block is not finite."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(row)
+        self.row = row
+
+
 class OutputError(OSError):
-    """The output takes no more. Lines were lost on their way, so that nothing may be saved that says they were not."""
-
-
-class StopRequestedError(Exception):
-    """Raised while the source waits for more, to leave the wait: somebody asked the stream to stop."""
+    """The output cannot be written. Lines were lost, so no checkpoint may claim that they were written."""

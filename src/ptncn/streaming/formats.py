@@ -1,108 +1,141 @@
-"""Observations as lines of text: CSV, or JSON."""
+"""The formats that streams are read from and written to: the one list of them.
+
+Other packages add theirs through the entry-point group `ptncn.formats`; each entry is a `Format`.
+"""
 
 from __future__ import annotations
 
-import functools
-import json
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
-from ptncn.streaming.columns import Value
-from ptncn.streaming.observation import Observation
-
-
-class Format(Protocol):
-    def header(self, out: Observation) -> str:
-        """What comes before the first line."""
-
-    def line(self, out: Observation) -> str: ...
-
-
-class CsvLines:
-    """A column each for what was observed, predicted and forecast of a column `c`: c, c.predicted, c.ahead1, …"""
-
-    def header(self, out: Observation) -> str:
-        names = list(out.observed)
-        fields = ["index", "line", "timestamp", *names, *(f"{name}.predicted" for name in names)]
-        fields += [f"{name}.ahead{step + 1}" for step in range(len(out.forecast)) for name in names]
-        fields += ["surprise", "score", "alarm", "drift"]
-        fields += [f"error.layer{layer}" for layer in range(len(out.errors))]
-        return join(fields)
-
-    def line(self, out: Observation) -> str:
-        parts: list[Any] = [str(out.index), str(out.line), csv_text(out.timestamp)]
-        parts += [repr(value) if type(value) is float else csv_text(value) for value in out.observed.values()]
-        told: list[Value] = [None] * len(out.observed) if out.prediction is None else [*out.prediction.values()]
-        for ahead in out.forecast:
-            told += ahead.values()
-        told += out.surprise, out.score
-        parts.append(csv_fields(told))
-        parts.append("1" if out.alarm else "0")
-        parts.append("1" if out.drift else "0")
-        parts += map(csv_text, out.errors)
-        return ",".join(parts) + "\n"
+from ptncn.messages import unknown
+from ptncn.registry import Registry
+from ptncn.streaming.errors import StreamError
+from ptncn.streaming.sources import Source
+from ptncn.streaming.sources.csv import CsvReader
+from ptncn.streaming.sources.files import COMPRESSIONS
+from ptncn.streaming.sources.jsonl import JsonReader
+from ptncn.streaming.sources.lines import LineReader
+from ptncn.streaming.sources.parquet import ParquetReader
+from ptncn.streaming.writers import CsvWriter, JsonWriter, Writer
 
 
-class JsonLines:
-    """One object a line."""
+@dataclass
+class Input:
+    """A file that is to be read, and how.
 
-    def header(self, out: Observation) -> str:
-        return ""
+    Arguments:
+        path: "-" is standard input; a name that ends in .gz or .zst is decompressed.
+        follow: wait for more at the end, like `tail -F`.
+        delimiter, header: of CSV, see `CsvReader`.
+        longest: bytes that a line may have.
+        poll: seconds between two looks at a file that is followed.
+    """
 
-    def line(self, out: Observation) -> str:
-        body: dict[str, Any] = {
-            "index": out.index,
-            "line": out.line,
-            "timestamp": out.timestamp,
-            "observed": out.observed,
-            "predicted": None if out.prediction is None else _rounded(out.prediction),
-            "surprise": _round(out.surprise),
-            "score": _round(out.score),
-            "alarm": out.alarm,
-            "drift": out.drift,
-        }
-        if out.forecast:
-            body["forecast"] = [_rounded(ahead) for ahead in out.forecast]
-        if out.errors:
-            body["errors"] = [_round(error) for error in out.errors]
-        return json.dumps(body, ensure_ascii=False, separators=(",", ":")) + "\n"
+    path: str
+    follow: bool = False
+    delimiter: str | None = None
+    header: bool = True
+    longest: int = 1_000_000
+    poll: float = 0.1
 
-
-FORMATS: dict[str, type[Format]] = {"csv": CsvLines, "jsonl": JsonLines}
+    @cached_property
+    def lines(self) -> LineReader:
+        return LineReader(self.path, follow=self.follow, longest=self.longest, poll=self.poll)
 
 
-def csv_text(value: Value) -> str:
-    """A field: nine digits of a number, quotes around text that needs them, nothing for None."""
-    if type(value) is float:
-        return "%.9g" % value  # noqa: UP031 (twice as fast as the others)
-    if value is None:
-        return ""
-    text = str(value)
-    if any(mark in text for mark in ',"\n\r'):
-        return '"' + text.replace('"', '""') + '"'
-    return text
+@dataclass(frozen=True)
+class Format:
+    """How rows are read and results written. A format without a reader or a writer serves one way only."""
+
+    about: str
+    extensions: tuple[str, ...]
+    reader: Callable[[Input], Source] | None = None
+    writer: Callable[[], Writer] | None = None
+    begins_with: tuple[bytes, ...] = ()
+    """First characters by which content is recognised where the file name does not say."""
 
 
-def csv_fields(values: Sequence[Value]) -> str:
-    """The same for several fields, with commas between."""
-    try:
-        return _digits(len(values)) % tuple(values)
-    except TypeError:  # there is None or text among them
-        return ",".join(map(csv_text, values))
+def _read_csv(file: Input) -> Source:
+    return CsvReader(file.lines, delimiter=file.delimiter, header=file.header)
 
 
-@functools.cache
-def _digits(count: int) -> str:
-    return ",".join(["%.9g"] * count)
+def _read_parquet(file: Input) -> Source:
+    if file.path == "-" or file.follow:
+        raise StreamError("a Parquet file is read as a whole: it can neither come through a pipe nor be followed")
+    return ParquetReader(file.path)
 
 
-def join(fields: Iterable[Value]) -> str:
-    return ",".join(map(csv_text, fields)) + "\n"
+FORMATS = Registry[Format](
+    "stream format",
+    "ptncn.formats",
+    {
+        "csv": Format("comma-separated values", (".csv", ".tsv"), _read_csv, CsvWriter),
+        "jsonl": Format(
+            "one JSON object a line",
+            (".jsonl", ".ndjson", ".json"),
+            lambda file: JsonReader(file.lines),
+            JsonWriter,
+            (b"{", b"["),
+        ),
+        "parquet": Format("Apache Parquet", (".parquet", ".pq"), _read_parquet),
+    },
+)
 
 
-def _round(value: Any) -> Any:
-    return float("%.9g" % value) if isinstance(value, float) else value  # noqa: UP031
+def readable() -> list[str]:
+    return [name for name, format in FORMATS.items() if format.reader is not None]
 
 
-def _rounded(values: dict[str, Value]) -> dict[str, Value]:
-    return {name: _round(value) for name, value in values.items()}
+def writable() -> list[str]:
+    return [name for name, format in FORMATS.items() if format.writer is not None]
+
+
+def format_of(path: str) -> str | None:
+    """The format that a file name stands for, compressed or not.
+
+    >>> format_of("feed.csv.gz"), format_of("feed")
+    ('csv', None)
+    """
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    if suffixes and suffixes[-1] in COMPRESSIONS:
+        del suffixes[-1]
+    return next((name for name, format in FORMATS.items() if suffixes[-1:] and suffixes[-1] in format.extensions), None)
+
+
+def open_source(
+    path: str,
+    format: str | None = None,
+    *,
+    follow: bool = False,
+    delimiter: str | None = None,
+    header: bool = True,
+    longest: int = 1_000_000,
+    poll: float = 0.1,
+) -> Source:
+    """A source of rows; "-" is standard input. See `Input` for the options.
+
+    Without a format the end of the name decides, then the first character: a brace begins JSON lines.
+    """
+    if format is not None and format not in readable():
+        raise ValueError(unknown("input format", format, readable()))
+    file = Input(path, follow, delimiter, header, longest, poll)
+    format = format or format_of(path)
+    if format is None:
+        first = file.lines.peek().lstrip()[:1]
+        format = next((name for name, each in FORMATS.items() if first and first in each.begins_with), "csv")
+    reader = FORMATS.find(format).reader
+    assert reader is not None
+    return reader(file)
+
+
+def make_writer(format: str | None, path: str | None = None) -> Writer:
+    """A writer of a format; None takes the one of the file name, or CSV."""
+    format = format or (format_of(path) if path else None) or "csv"
+    if format not in writable():
+        raise ValueError(unknown("output format", format, writable()))
+    writer = FORMATS.find(format).writer
+    assert writer is not None
+    return writer()

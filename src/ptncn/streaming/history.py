@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
 
 from ptncn.streaming.columns import Vector
 
@@ -18,19 +16,16 @@ class History:
     """The last 256 observations and predictions, in the units of the source."""
 
     def __init__(self, width: int) -> None:
-        self._nothing = np.full(width, np.nan)
-        self._pairs: deque[tuple[Vector, Vector]] = deque(maxlen=LENGTH)
+        self.pairs = np.empty((0, 2, width))
+        """(n, 2, width): observed and predicted, the oldest first."""
 
-    def add(self, observed: Vector, predicted: Vector | None) -> None:
-        self._pairs.append((observed, self._nothing if predicted is None else predicted))
+    def add(self, observed: Vector, predicted: Vector) -> None:
+        """Take (n, width) rows."""
+        new = np.stack((observed, predicted), axis=1)
+        self.pairs = np.concatenate((self.pairs, new))[-LENGTH:] if len(new) < LENGTH else new[-LENGTH:]
 
-    def ordered(self) -> Vector:
-        """(n, 2, width): observed and predicted, the oldest first, n at most 256."""
-        return np.array(self._pairs).reshape(-1, 2, len(self._nothing))
-
-    def tree(self) -> Mapping[str, Any]:
-        return {"pairs": torch.from_numpy(self.ordered())}
+    def tree(self) -> dict[str, Any]:
+        return {"pairs": self.pairs}
 
     def load_tree(self, tree: Mapping[str, Any]) -> None:
-        self._pairs.clear()
-        self._pairs.extend((observed, predicted) for observed, predicted in tree["pairs"].numpy())
+        self.pairs = np.asarray(tree["pairs"])

@@ -12,11 +12,11 @@ BATCH = 1 << 16
 
 
 class Output:
-    """Gathers lines and writes them in batches. `length` counts the bytes that were really written.
+    """Collects lines and writes them in batches. `length` counts the bytes that were really written.
 
     Arguments:
         path: None is standard output.
-        resume_at: go on in an existing file after so many bytes, and drop what is behind them.
+        resume_at: continue in an existing file after so many bytes, and drop what is behind them.
     """
 
     def __init__(self, path: str | None, *, resume_at: int | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -69,7 +70,7 @@ class Predictor:
         last, width, scaler = self._last, self._width, self.scaler
         base = last if self._all_change else self._base(last)
         given = self._given(values, base)
-        new = scaler.meet(given)
+        new = scaler.init_location(given)
         scaled = scaler.transform(given)
         ordinary = are_ordinary(scaled)
         step = self._step(scaled, learn) if ordinary else self._step_with_gaps(np.clip(scaled, -FAR, FAR), learn)
@@ -80,21 +81,33 @@ class Predictor:
             prediction = np.where(new, np.where(self._changes, expected[:width] + base, np.nan), prediction)
             error = np.where(new, np.nan, error)
         copied = (last - values) / scaler.scale[:width]
-        scaler.update_by(given, scaled, ordinary)
+        scaler.update_scaled(given, scaled, ordinary)
         self._last = values if ordinary else np.where(np.isnan(values), prediction, values)
         self._known = self._known or (step is not None and bool(step.scored[0]))
         return Guess(prediction, error, copied, self._known, step)
 
+    def peek(self, values: Vector, seen: Guess) -> Guess:
+        """What is expected of (width,) values after the row of `seen`; they are neither shown nor learnt from."""
+        width, scaler = self._width, self.scaler
+        base = self._base(self._last)
+        expected = self.learner.predict(self.state).numpy()[0]
+        scaled = scaler.transform(self._given(values, base))
+        known = scaler.is_known[:width]
+        error = np.where(known, (expected - scaled)[:width], np.nan)
+        prediction = np.where(known, scaler.inverse(expected)[:width] + base, np.nan)
+        copied = (self._last - values) / scaler.scale[:width]
+        return Guess(prediction, error, copied, self._known, seen.step)
+
     def count_layers(self) -> int:
         """How many layers have errors, as an imagined observation shows."""
-        with self._chance_kept():
+        with preserve_rng_state(self.learner):
             blank = torch.zeros(1, self.learner.input_size)
             return len(self.learner.step(blank, self.learner.begin(1), learn=False).errors)
 
     def forecast(self, horizon: int) -> list[Vector]:
         """The next `horizon` rows as the learner imagines them: each is taken for what happened. Nothing changes."""
         state, last, rows = self.state.clone(), self._last, []
-        with self._chance_kept(), torch.no_grad():
+        with preserve_rng_state(self.learner), torch.no_grad():
             for _ in range(horizon):
                 base = self._base(last)
                 expected = self.learner.predict(state).numpy()[0]
@@ -142,12 +155,22 @@ class Predictor:
         return self._step(np.where(missing, expected, x), learn and not missing.all())
 
     @contextmanager
-    def _chance_kept(self) -> Iterator[None]:
-        """Put the learner's source of chance, if it has one, back to where it was."""
-        generator = getattr(self.learner, "generator", None)
-        before = None if generator is None else generator.get_state()
-        try:
-            yield
-        finally:
-            if generator is not None:
-                generator.set_state(before)
+    def branch(self) -> Iterator[Predictor]:
+        """A predictor that continues from here; as long as it does not learn, this one and its learner stay as is."""
+        twin = copy.copy(self)
+        twin.state = self.state.clone()
+        twin.scaler = copy.deepcopy(self.scaler)
+        with preserve_rng_state(self.learner):
+            yield twin
+
+
+@contextmanager
+def preserve_rng_state(learner: Learner) -> Iterator[None]:
+    """Put the learner's random number generator, if it has one, back to where it was."""
+    generator = getattr(learner, "generator", None)
+    before = None if generator is None else generator.get_state()
+    try:
+        yield
+    finally:
+        if generator is not None:
+            generator.set_state(before)

@@ -9,25 +9,29 @@ from contextlib import contextmanager
 
 import typer
 
+from ptncn.messages import one_line
+
 MOST = 20
 
 
 class Reporter:
-    """Tells the first 20 notices as they come, and at the end how many more there were."""
+    """Prints the first 20 notices as they come, and at the end how many more there were."""
 
     def __init__(self) -> None:
-        self._told = 0
+        self._count = 0
 
-    def tell(self, line: str) -> None:
-        self._told += 1
-        if self._told <= MOST:
+    def notice(self, line: str) -> None:
+        self._count += 1
+        if self._count <= MOST:
             print(f"ptncn: {line}", file=sys.stderr)
-        if self._told == MOST:
+        if self._count == MOST:
             print("ptncn: further notices are only counted", file=sys.stderr)
 
-    def close(self) -> None:
-        if self._told > MOST:
-            print(f"ptncn: {self._told - MOST:,} further notices", file=sys.stderr)
+    def close(self, summary: str | None = None) -> None:
+        if self._count > MOST:
+            print(f"ptncn: {self._count - MOST:,} further notices", file=sys.stderr)
+        if summary is not None:
+            print(f"ptncn: {summary}", file=sys.stderr)
 
 
 @contextmanager
@@ -36,9 +40,9 @@ def one_line_errors() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        print("ptncn: nobody reads the output any more: stopped", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more on its way out
+        print("ptncn: the output is no longer read: stopped", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more at exit
         raise typer.Exit(141) from None
     except (ValueError, OSError, FloatingPointError) as error:
-        print(f"Error: {error}", file=sys.stderr)
+        print(f"Error: {one_line(error)}", file=sys.stderr)
         raise typer.Exit(1) from error

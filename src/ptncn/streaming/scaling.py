@@ -44,26 +44,32 @@ class RobustScaler:
 
     def __init__(self, width: int, *, memory: int = 5000, unscaled: NDArray[np.bool_] | None = None) -> None:
         if memory < FIRST:
-            raise ValueError(f"memory={memory}: at least {FIRST} values would be right")
+            raise ValueError(f"memory: expected at least {FIRST} values, got {memory}")
         self.memory = memory
         self.mean, self.scale = np.zeros(width), np.ones(width)
         self.count = np.zeros(width, dtype=np.int64)
         self._scaled = np.ones(width, dtype=bool) if unscaled is None else ~unscaled
         self._weight, self._least = self._scaled.astype(np.float64), np.full(width, LEAST)
-        self._judged = np.zeros((FIRST, width))
+        self._recent = np.zeros((FIRST, width))
         self._far = np.zeros(width, dtype=np.int64)
-        self._take_stock()
+        self._refresh()
 
-    def meet(self, values: Vector) -> NDArray[np.bool_] | None:
+    def init_location(self, values: Vector) -> NDArray[np.bool_] | None:
         """Take the first value of a column for its location; (width,) where that was done, or None for nowhere.
 
-        Who has predicted such a value must not use the location, for it was not known beforehand.
+        A prediction of such a value must not use the location: it was not known beforehand.
         """
         if self._grown:
             return None
         new = self._scaled & (self.count == 0) & (values == values)
         self.mean[new] = values[new]
         return new if new.any() else None
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """(width,) whether a column has a scale: it was seen, or needs none."""
+        known: NDArray[np.bool_] = (self.count > 0) | ~self._scaled
+        return known
 
     def transform(self, values: Vector) -> Vector:
         result: Vector = (values - self.mean) / self.scale
@@ -76,10 +82,10 @@ class RobustScaler:
     def update(self, values: Vector) -> None:
         """Learn from (width,) values; NaN says nothing."""
         off = self.transform(values)
-        self.update_by(values, off, are_ordinary(off))
+        self.update_scaled(values, off, are_ordinary(off))
 
-    def update_by(self, values: Vector, off: Vector, ordinary: bool) -> None:
-        """The same for who knows already what `transform` and `are_ordinary` say of them."""
+    def update_scaled(self, values: Vector, off: Vector, ordinary: bool) -> None:
+        """The same, given the results of `transform` and `are_ordinary`."""
         short = ordinary and self._grown
         if short:
             rate = self._full_rate if self._rows_to_full <= 0 else self._count_all()
@@ -90,7 +96,7 @@ class RobustScaler:
         self.scale *= np.sqrt(off * off * rate + (1.0 - rate))
         np.maximum(self.scale, self._least, out=self.scale)
         if not short:
-            self._judge_anew()
+            self._estimate_again()
 
     def _count_all(self) -> Vector:
         """The rates of a row in which everything was seen."""
@@ -108,28 +114,28 @@ class RobustScaler:
         self._far = np.where(far, self._far + 1, np.where(seen, 0, self._far))
         for column in np.flatnonzero(young | far).tolist():
             place = self.count[column] if young[column] else self._far[column]
-            self._judged[(place - 1) % FIRST, column] = values[column]
+            self._recent[(place - 1) % FIRST, column] = values[column]
         return np.where(seen, 1.0 / np.clip(self.count, 1, self.memory), 0.0)
 
-    def _judge_anew(self) -> None:
+    def _estimate_again(self) -> None:
         young = self._scaled & (self.count > 0) & (self.count <= FIRST)
         for column in np.flatnonzero(young).tolist():
-            self._judge(column, int(self.count[column]), LEAST)
+            self._estimate(column, int(self.count[column]), LEAST)
         for column in np.flatnonzero(self._far == FIRST).tolist():
-            self._judge(column, FIRST, float(self.scale[column]))
+            self._estimate(column, FIRST, float(self.scale[column]))
             self.count[column], self._far[column] = FIRST + 1, 0
-        self._take_stock()
+        self._refresh()
 
-    def _judge(self, column: int, count: int, least: float) -> None:
+    def _estimate(self, column: int, count: int, least: float) -> None:
         """Location and scale of the values that were kept, the scale no smaller than `least`."""
-        kept = self._judged[:count, column]
+        kept = self._recent[:count, column]
         middle = float(np.median(kept))
         spread = 1.4826 * float(np.median(np.abs(kept - middle))) or float(kept.std())
         if count == 1:
             spread = abs(middle) or 1.0
         self.mean[column], self.scale[column] = middle, max(spread, least)
 
-    def _take_stock(self) -> None:
+    def _refresh(self) -> None:
         """Where no column is new or far off, a row takes the short way; once all memories are full, a shorter one."""
         least = int(self.count[self._scaled].min(initial=self.memory))
         self._grown = least > FIRST and not self._far.any()
@@ -142,12 +148,12 @@ class RobustScaler:
             "scale": self.scale,
             "count": self.count,
             "far": self._far,
-            "judged": self._judged,
+            "judged": self._recent,
         }
         return {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
 
     def load_tree(self, tree: Mapping[str, Any]) -> None:
         self.mean, self.scale = tree["mean"].numpy(), tree["scale"].numpy()
         self.count, self._far = tree["count"].numpy(), tree["far"].numpy()
-        self._judged = tree["judged"].numpy()
-        self._take_stock()
+        self._recent = tree["judged"].numpy()
+        self._refresh()

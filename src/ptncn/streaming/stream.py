@@ -3,49 +3,52 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
-from ptncn import checkpoint
+from ptncn.checkpoint import CheckpointError
+from ptncn.files import write_atomically
 from ptncn.learner import Learner
-from ptncn.streaming.calibration import Calibrator
-from ptncn.streaming.columns import MISSING, Columns, Value, Vector
-from ptncn.streaming.defaults import TARGET
+from ptncn.learners import make
+from ptncn.streaming.blob import BlobError, pack, unpack
+from ptncn.streaming.columns import Columns, Vector
+from ptncn.streaming.defaults import TARGET, default_learner
 from ptncn.streaming.drift import Detector, DriftListener
-from ptncn.streaming.errors import RowError, StreamError
+from ptncn.streaming.engine import Engine, Steps
+from ptncn.streaming.errors import DivergedError, RowError, StreamError
+from ptncn.streaming.forecast import Forecast
 from ptncn.streaming.history import History
-from ptncn.streaming.observation import Observation
-from ptncn.streaming.predictor import TARGETS, Guess, Predictor
-from ptncn.streaming.source import Row, Rows, Source
-from ptncn.streaming.surprise import Surprise
-from ptncn.streaming.tally import Tally
+from ptncn.streaming.keys import KeyStore, KeyTable
+from ptncn.streaming.learner_engine import LearnerEngine
+from ptncn.streaming.options import StreamOptions
+from ptncn.streaming.results import Observation, Results
+from ptncn.streaming.sources import Block, IterableSource, Source
+from ptncn.streaming.stats import RunningStats
+from ptncn.streaming.times import Clock
+
+MOST_FILLED = 1000
+"""Rows that a gap is filled with at most."""
 
 
 class Stream:
     """Iterates over what a learner makes of a source, in constant memory.
 
     Arguments:
+        source: any iterable of arrays or dicts, or a source from `open_source`.
         learner: any learner, or what makes one from the number of its inputs, such as `default_learner`.
-        source: any iterable of arrays or dicts, or a reader from `open_source`.
-        columns, categorical, timestamp, slots, missing, columns_change: see `Columns`.
-        target: what the learner sees: the "level" of each column, its "change" since the last row, or "both", with
-            two inputs a column; None takes "both" for a learner that is yet to be made, "change" for one that is.
-        horizon: steps to forecast after each observation.
-        alarm_rate: the share of ordinary observations that may give an alarm.
-        layer_errors: tell the errors of each layer, too.
-        learn: False freezes the weights; states are still corrected.
-        on_error: what a bad row does: "stop", "skip" it, or "mask": what cannot be understood is not observed.
-        drift: a detector that listens to the surprise, or a `DriftListener` with an action.
-        report: is told, in one line, of what was skipped, masked or left out.
+        drift: a detector that watches the surprise, or a `DriftListener` with an action; not with a key.
+        report: called with one line about what was skipped, masked or left out.
+        options: see `StreamOptions`.
 
-    What is missing in a row is filled in with the prediction, so that its error is zero and teaches nothing; and from
-    a row that is missing as a whole nothing is learnt at all: the learner only goes on in its imagination.
+    What is missing in a row is filled in with the prediction, so that its error is zero and teaches nothing; from a
+    row that is missing as a whole nothing is learnt at all: the learner only follows its own predictions.
 
-    >>> from ptncn.learners import make
     >>> learner = make("copy", input_size=1, output="gaussian")
-    >>> for out in Stream(learner, [[1.0], [2.0], [3.0], [None], [5.0]], target="change"):
+    >>> for out in Stream([[1.0], [2.0], [3.0], [None], [5.0]], learner, target="change"):
     ...     print(out.observed, out.prediction)  # the last change again
     {'x0': 1.0} None
     {'x0': 2.0} None
@@ -56,224 +59,462 @@ class Stream:
 
     def __init__(
         self,
-        learner: Learner | Callable[[int], Learner],
-        source: Source | Iterable[Any],
+        source: Source | Iterable[Any] = (),
+        learner: Learner | Callable[[int], Learner] = default_learner,
         *,
-        columns: Iterable[str] = (),
-        categorical: Iterable[str] = (),
-        timestamp: str | None = None,
-        slots: int = 16,
-        missing: Iterable[str] = MISSING,
-        columns_change: str = "refuse",
-        target: str | None = None,
-        horizon: int = 0,
-        alarm_rate: float = 0.01,
-        layer_errors: bool = False,
-        learn: bool = True,
-        on_error: str = "stop",
         drift: DriftListener | Detector | None = None,
         report: Callable[[str], None] = lambda line: None,
+        **options: Any,
     ) -> None:
-        if horizon < 0:
-            raise ValueError(f"horizon={horizon}: a number of at least 0 would be right")
-        target = target or ("change" if isinstance(learner, Learner) else TARGET)
-        if target not in TARGETS:
-            raise ValueError(f"target={target!r}: choose one of: {', '.join(TARGETS)}")
-        if on_error not in ("stop", "skip", "mask"):
-            raise ValueError(f"on_error={on_error!r}: choose one of: stop, skip, mask")
-        self.source: Source = source if hasattr(source, "position") else Rows(source)  # type: ignore[assignment]
-        self.columns = Columns(
-            columns, categorical=categorical, timestamp=timestamp, slots=slots, missing=missing, change=columns_change
-        )
-        self.target, self.horizon, self.layer_errors, self.learn = target, horizon, layer_errors, learn
-        self.on_error, self.report = on_error, report
-        self.calibrator = Calibrator(alarm_rate)
-        self.tally = Tally()
+        if options.get("target") is None:
+            options["target"] = "change" if isinstance(learner, Learner) else TARGET
+        self.options = StreamOptions(**options)
+        if self.options.key is not None and drift is not None:
+            raise ValueError("drift: cannot be watched for many streams at once, only without a key")
+        if self.options.key is not None and isinstance(learner, Learner) and self.options.weights == "own":
+            raise ValueError("learner: own weights for each key need a function that makes learners, got one learner")
+        self.source: Source = source if isinstance(source, Source) else IterableSource(source)
         self.drift = drift if drift is None or isinstance(drift, DriftListener) else DriftListener(drift)
+        self.report = report
+        self.stats = RunningStats()
         self.healthy = True
-        """False once learning has diverged: what there is now is not worth saving."""
-        self._learner_or_maker = learner
-        self._predictor: Predictor | None = None
+        """False once learning has diverged: the present state is not worth saving."""
+        self.store_folder: str | None = None
+        """Where streams go that exceed `key_limit`; None is the system's folder for temporary files."""
+        self.columns = self._make_columns()
+        self.clock = Clock(gaps=self.options.gaps, order=self.options.order, format=self.options.time_format)
+        self._learner = learner
+        self._engine: Engine | None = None
+        self._keys = KeyTable(self.options.key_limit if self.options.key is not None else None)
+        self._store: KeyStore | None = None
+        self._failure: StreamError | None = None
+        self._position = self.source.position()
+        self._last_timestamp: str | float | None = None
 
     def __iter__(self) -> Iterator[Observation]:
         return self
 
     def __next__(self) -> Observation:
         """The next observation. After an error the position is still that before the row that caused it."""
-        while True:
-            try:
-                row = self._next_row()
-                if self._predictor is None:
-                    self._begin(row)
-                values = self._encode(row)
-            except RowError as error:
-                self._bad(error)
-                if self.on_error == "skip" or self._predictor is None:
-                    continue
-                row, values = Row(error.line, {}), np.full(self.columns.width, np.nan)
-            return self._observe(row, values)
+        while (results := self.read(1)) is not None:
+            if len(results):
+                return results.row(0)
+        raise StopIteration
+
+    def read(self, most: int) -> Results | None:
+        """Process up to `most` rows that are there; empty results if there are none yet, None at the end."""
+        self._raise_failure()
+        try:
+            block = self.source.read(most)
+        except RowError as error:
+            return self._process_bad(error)
+        if block is None:
+            if not self.stats.observations:
+                raise StreamError(f"{self.source.name}: there is not one observation in it")
+            return None
+        return self._process(block, self.source)
+
+    def feed(self, rows: Iterable[Any]) -> list[Observation]:
+        """Process rows that do not come through the source, as an engine of another system does."""
+        source = IterableSource(rows)
+        observations: list[Observation] = []
+        while (block := source.read(256)) is not None:
+            observations += self._process(block, None)
+            self._raise_failure()
+        return observations
 
     @property
-    def predictor(self) -> Predictor:
-        """The learner with its state and its scaling; there is none before the first row was read."""
-        if self._predictor is None:
+    def engine(self) -> Engine:
+        """What learns; there is none before the first row was read."""
+        if self._engine is None:
             raise StreamError("nothing was observed yet")
-        return self._predictor
+        return self._engine
 
-    def forecast(self, horizon: int) -> list[dict[str, Value]]:
-        """The next `horizon` observations as the learner imagines them."""
-        return [self.columns.decode(row.tolist()) for row in self.predictor.forecast(horizon)]
+    @property
+    def learner(self) -> Learner:
+        """The learner, or that of the first key."""
+        assert isinstance(self.engine, LearnerEngine)
+        return self.engine.learner
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys in memory, the least recently used first."""
+        return list(self._keys.slots)
+
+    def forecast(
+        self, horizon: int, *, key: str | None = None, features: Iterable[Mapping[str, Any]] | None = None
+    ) -> Forecast:
+        """The next `horizon` observations, with the values of features where they are known."""
+        slot = self._slot_of(key)
+        known = np.full((horizon, self.columns.width - self.columns.target_width), np.nan)
+        for row, values in zip(known, features or (), strict=False):
+            row[:] = self.columns.encode_features(values)
+        calendar = self.clock.calendar([slot], self.clock.last[[slot]], horizon)[0, 1:]
+        entries, lower, upper = self.engine.forecast(slot, known, calendar)
+        times = self.clock.ahead(slot, horizon, self._last_timestamp) if self.columns.timestamp else None
+        return Forecast(self.columns, entries, lower, upper, self.history.pairs, times, key)
 
     def save(self, path: str | os.PathLike[str], extra: Any = None) -> None:
-        """Write everything needed to go on; `extra` is given back by `load`."""
-        checkpoint.save(path, self.predictor.learner, self.predictor.state, {"stream": self._tree(), "extra": extra})
+        """Write everything needed to continue; `extra` is given back by `load`."""
+        write_atomically(Path(path), pack({**self._tree(), "position": self._position, "extra": extra}))
 
     def load(self, path: str | os.PathLike[str], *, live: bool = False) -> Any:
-        """Go on from a file that `save` wrote, with the very next observation of the source. The learner is the one in
-        the file. `live`: the source is a pipe that itself goes on from there. The `extra` that was saved."""
-        saved = checkpoint.load(path)
+        """Continue from a file that `save` wrote, with the very next observation of the source. The learner is the one
+        in the file. `live`: the source is a pipe that itself continues there. Returns the `extra` that was saved."""
+        tree = read_checkpoint(path)
         try:
-            tree = saved.extra["stream"]
-            self._load_tree(tree, saved.learner, saved.state)
-            position, extra = tree["position"], saved.extra["extra"]
-        except (KeyError, TypeError, AttributeError, IndexError) as error:
-            raise checkpoint.CheckpointError(
-                f"{path}: not a checkpoint of a stream like this one: {error!r}"
-            ) from error
-        if live and hasattr(self.source, "continue_at"):
-            self.source.continue_at(position)
-        else:
-            self.source.seek(position)
+            self._load_tree(tree)
+            extra = tree["extra"]
+            self._position = tree["position"]
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+            raise CheckpointError(f"{path}: not a checkpoint of a stream like this one: {error!r}") from error
+        self.source.seek(self._position, live=live)
         return extra
 
-    def _tree(self) -> dict[str, Any]:
-        return {
-            "position": self.source.position(),
-            "target": self.target,
-            "columns": self.columns.tree(),
-            "predictor": self.predictor.tree(),
-            "surprise": self.surprise.tree(),
-            "calibrator": self.calibrator.tree(),
-            "tally": self.tally.tree(),
-            "history": self.history.tree(),
-            "drift": None if self.drift is None else self.drift.tree(),
-        }
+    def to_bytes(self) -> bytes:
+        """Everything but the source, as a small versioned blob that any engine can keep; see `from_bytes`.
 
-    def _load_tree(self, tree: Mapping[str, Any], learner: Learner, state: Any) -> None:
-        self.target = tree["target"]
-        self.columns.load_tree(tree["columns"])
-        self._make_parts(learner)
-        self.predictor.load_tree(tree["predictor"], state)
-        self.surprise.load_tree(tree["surprise"])
-        self.calibrator.load_tree(tree["calibrator"])
-        self.tally.load_tree(tree["tally"])
-        self.history.load_tree(tree["history"])
-        if self.drift is not None:
-            self.drift.load_tree(tree["drift"], learner)
+        >>> first = Stream()
+        >>> _ = first.feed([[1.0], [2.0]])
+        >>> second = Stream.from_bytes(first.to_bytes())
+        >>> first.feed([[3.0]]) == second.feed([[3.0]])
+        True
+        """
+        return pack(self._tree())
 
-    def _next_row(self) -> Row:
-        try:
-            return next(self.source)
-        except StopIteration:
-            if not self.tally.observations:
-                raise StreamError(f"{self.source.name}: there is not one observation in it") from None
-            raise
+    @classmethod
+    def from_bytes(cls, data: bytes, source: Source | Iterable[Any] = (), **changes: Any) -> Self:
+        """The stream that `to_bytes` wrote, bit for bit; `changes` are options that may change, such as `horizon`."""
+        tree = unpack(data)
+        stream = cls(source, **{**tree["options"], **changes})
+        stream._load_tree(tree)
+        return stream
 
-    def _encode(self, row: Row) -> Vector:
-        try:
-            return self.columns.encode(row, self.source.name, self._bad_entry, self.source.nan_is_missing)
-        except RowError:
-            self.source.reject()
-            raise
+    def close(self) -> None:
+        """Remove temporary files."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
 
-    def _begin(self, row: Row) -> None:
-        """Choose columns by the first row, and make everything whose size depends on them."""
-        left_out = self.columns.begin(row, self.source.name)
-        if left_out:
-            self.report(f"left out, because they hold text: {', '.join(left_out)}; --categorical would take them in")
-        given, inputs = self._learner_or_maker, Predictor.input_size(self.target, self.columns.unscaled)
-        learner = given if isinstance(given, Learner) else given(inputs)
-        if learner.input_size != inputs:
-            raise StreamError(
-                f"the learner has {learner.input_size} inputs; the columns {', '.join(self.columns.names)} "
-                f"with target={self.target!r} want {inputs}"
-            )
-        if self.drift is not None:
-            self.drift.check(learner)
-        self._make_parts(learner)
+    # From rows to results
 
-    def _make_parts(self, learner: Learner) -> None:
-        self._predictor = Predictor(learner, self.target, self.columns.unscaled)
-        self.surprise = Surprise(self.columns.width)
-        self.history = History(self.columns.width)
-
-    def _bad(self, error: RowError) -> None:
-        """Follow `on_error`: raise, or tell."""
-        if self.on_error == "stop":
-            raise error
-        self.tally.bad_rows += 1
-        self.report(f"{error} ({'skipped' if self.on_error == 'skip' else 'masked'})")
-
-    def _bad_entry(self, error: RowError) -> None:
-        if self.on_error != "mask":
-            raise error
-        self._bad(error)
-
-    def _observe(self, row: Row, values: Vector) -> Observation:
-        guess = self.predictor.observe(values, learn=self.learn)
-        surprise = self._surprise(guess, row)
-        score, drift = None, False
-        if surprise is not None and self.surprise.settled:
-            score = self.calibrator.update(surprise)
-            drift = self.drift is not None and self.drift.listen(surprise, self.predictor.learner)
-        alarm = score is not None and self.calibrator.is_alarm(score)
-        tally, columns = self.tally, self.columns
-        tally.observations += 1
-        tally.alarms += alarm
-        tally.drifts += drift
-        prediction = guess.prediction if guess.scored else None
-        self.history.add(values, prediction)
-        return Observation(
-            index=tally.observations - 1,
-            line=row.line,
-            timestamp=None if columns.timestamp is None else _as_time(row.values.get(columns.timestamp)),
-            observed=columns.decode(values.tolist()),
-            prediction=None if prediction is None else columns.decode(prediction.tolist()),
-            forecast=self.forecast(self.horizon) if self.horizon else [],
-            surprise=surprise,
-            score=score,
-            alarm=alarm,
-            drift=drift,
-            errors=self._layer_errors(guess) if self.layer_errors else (),
+    def _make_columns(self) -> Columns:
+        options = self.options
+        return Columns(
+            options.targets,
+            features=options.features,
+            categorical=options.categorical,
+            timestamp=options.timestamp,
+            key=options.key,
+            slots=options.slots,
+            missing=options.missing,
+            decimal=options.decimal,
+            change=options.columns_change,
         )
 
-    def _layer_errors(self, guess: Guess) -> tuple[float | None, ...]:
-        if guess.step is None:
-            return (None,) * self.predictor.count_layers()
-        return tuple(0.5 * float(e.square().sum()) for e in guess.step.errors)
+    def _begin(self, block: Block, name: str) -> None:
+        """Choose columns by the first row, and make everything whose size depends on them."""
+        left_out = self.columns.begin(block, name)
+        if left_out:
+            self.report(f"left out, because they hold text: {', '.join(left_out)}; --categorical takes them in")
+        self._make_engine(self._learner)
+        if self.drift is not None:
+            self.drift.check(self.learner)
 
-    def _surprise(self, guess: Guess, row: Row) -> float | None:
-        """How surprising the observation was, if anything was expected and observed."""
-        if not guess.scored or guess.step is None:
-            return None
-        surprise = self.surprise.update(guess.error)
-        if surprise == surprise:
-            if self.surprise.settled:
-                self.tally.score(_mean_square(guess.error), _mean_square(guess.copied))
-            return surprise
-        if not np.isfinite(guess.step.prediction.numpy()).all():
+    def _make_engine(self, learner: Learner | Callable[[int], Learner]) -> None:
+        options = self.options
+        self._engine = LearnerEngine(
+            (lambda inputs: learner) if isinstance(learner, Learner) else learner,
+            self.columns,
+            target=options.target or TARGET,
+            horizon=options.horizon,
+            alarm_rate=options.alarm_rate,
+            learn=options.learn,
+            layer_errors=options.layer_errors,
+            shared=options.weights == "shared" and options.key is not None,
+        )
+        self.history = History(self.columns.target_width)
+        if options.key is None:
+            self._keys.slots[""] = 0
+
+    def _process(self, block: Block, source: Source | None) -> Results:
+        """What the rows of a block give. A row that stops the stream is remembered, and raised at the next call."""
+        name = "rows" if source is None else source.name
+        if not len(block):
+            return self._nothing()
+        if self._engine is None:
+            self._begin(block, name)
+        entries, bad = self.columns.encode(block, name)
+        rows = list(range(len(block)))
+        if bad:
+            rows = self._without_bad(rows, bad)
+        results = self._run(block, entries, rows, name)
+        if source is not None:
+            stopped = self._failure is not None
+            self._position = source.position(len(block) if not stopped else self._reached)
+        return results
+
+    def _process_bad(self, error: RowError) -> Results:
+        """A row that the source itself could not read."""
+        self._bad(error)
+        if self.options.on_error == "skip" or self._engine is None or self.options.key is not None:
+            return self._nothing()
+        nothing = np.full((1, self.columns.width), np.nan)
+        return self._run(Block((), [()], [error.line]), nothing, [0], self.source.name)
+
+    def _without_bad(self, rows: list[int], bad: list[tuple[int, RowError]]) -> list[int]:
+        """Follow `on_error`: the rows that remain."""
+        for row, error in bad:
+            if self.options.on_error == "stop":
+                self._failure = error
+                return rows[:row]
+            self._bad(error)
+        dropped = {row for row, _ in bad} if self.options.on_error == "skip" else set()
+        return [row for row in rows if row not in dropped]
+
+    def _bad(self, error: RowError) -> None:
+        if self.options.on_error == "stop":
+            raise error
+        self.stats.bad_rows += 1
+        self.report(f"{error} ({'skipped' if self.options.on_error == 'skip' else 'masked'})")
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    def _run(self, block: Block, entries: Vector, rows: list[int], name: str) -> Results:
+        """Show rows to the engine, as many at a time as there are slots for."""
+        columns = self.columns
+        keys = None if columns.key is None else [str(key) for key in columns.column(columns.key, block)]
+        stamps = None if columns.timestamp is None else list(map(_as_time, columns.column(columns.timestamp, block)))
+        times = np.full(len(block), np.nan) if stamps is None else self.clock.parser.parse(stamps)
+        parts, done, at = [], [], 0
+        self._reached = 0
+        while at < len(rows):
+            slots = self._place(keys, rows[at:])
+            part = rows[at : at + len(slots)]
+            at += len(slots)
+            kept = self._follow_clock(part, slots, times, block, name)
+            if not kept.rows:
+                continue
+            parts.append(self._show(kept, entries, times, block, name))
+            done += [row for row, real in zip(kept.rows, kept.real, strict=True) if real]
+            self._reached = done[-1] + 1
+            if self._failure is not None:
+                break
+        if not done:
+            return self._nothing()
+        if stamps is not None:
+            self._last_timestamp = stamps[done[-1]]
+        return self._account(
+            Results(
+                columns,
+                self.stats.observations,
+                [block.lines[row] for row in done],
+                None if keys is None else [keys[row] for row in done],
+                None if stamps is None else [stamps[row] for row in done],
+                entries[done, : columns.target_width],
+                Steps.joined(parts),
+                np.zeros(len(done), dtype=bool),
+            )
+        )
+
+    def _show(self, kept: _Rows, entries: Vector, times: Vector, block: Block, name: str) -> Steps:
+        slots, rows, real = kept.slots, kept.rows, np.array(kept.real)
+        values = entries[rows]
+        values[~real] = np.nan
+        calendar = self.clock.calendar(slots, times[rows], self.options.horizon)
+        try:
+            steps = self.engine.run(np.array(slots), values, calendar)
+        except DivergedError as error:
             self.healthy = False
             raise StreamError(
-                f"{self.source.name}: line {row.line}: the prediction is not finite any more: learning has diverged; "
-                f"a smaller --lr would help"
-            )
-        return None
+                f"{name}: line {block.lines[rows[error.row]]}: the prediction is no longer finite: learning has "
+                f"diverged; try a smaller --lr"
+            ) from None
+        return steps if real.all() else steps.take(real)
+
+    def _follow_clock(self, rows: list[int], slots: list[int], times: Vector, block: Block, name: str) -> _Rows:
+        """Follow `order` and `gaps`: the rows to show, those that fill a gap among them."""
+        options, clock = self.options, self.clock
+        passed = clock.advance(slots, times[rows])
+        if passed is None:
+            return _Rows(rows, slots, [True] * len(rows))
+        kept = _Rows([], [], [])
+        for row, slot, steps in zip(rows, slots, passed, strict=True):
+            if steps == 0:
+                self.stats.late_rows += 1
+                if options.order == "stop":
+                    self._failure = RowError(name, block.lines[row], "not later than the row before; see --order")
+                    break
+                if options.order == "skip":
+                    self.report(f"{name}: line {block.lines[row]}: not later than the row before (skipped)")
+                    continue
+                if self.stats.late_rows == 1:
+                    self.report(f"{name}: line {block.lines[row]}: not later than the row before (kept); see --order")
+            elif steps > 1 and options.gaps != "ignore":
+                self.stats.gaps += 1
+                if options.gaps == "fill":
+                    more = min(steps - 1, MOST_FILLED)
+                    kept.add([row] * more, [slot] * more, [False] * more)
+                else:
+                    self.report(f"{name}: line {block.lines[row]}: {steps - 1:,} steps are missing before it")
+            kept.add([row], [slot], [True])
+        return kept
+
+    def _place(self, keys: list[str] | None, rows: list[int]) -> list[int]:
+        """Slots for the first of some rows, whose streams are then in them."""
+        if keys is None:
+            return [0] * len(rows)
+        assignment = self._keys.assign([keys[row] for row in rows])
+        for key, slot in assignment.evicted:
+            if self._store is None:
+                self._store = KeyStore(self.store_folder)
+            self._store.put(key, pack(self._state([slot])))
+        if assignment.new:
+            slots = len(self._keys.slots)
+            self.engine.resize(slots)
+            self.clock.resize(slots)
+        for key, slot in assignment.new:
+            state = None if self._store is None else self._store.take(key)
+            if state is not None:
+                self._restore([slot], unpack(state))
+            else:
+                self.engine.reset(slot)
+                self.clock.reset(slot)
+        return assignment.slots
+
+    def _account(self, results: Results) -> Results:
+        """Update the running statistics and the drift detector."""
+        stats, steps = self.stats, results.steps
+        stats.observations += len(results)
+        stats.alarms += int(steps.alarm.sum())
+        for error, copied in zip(steps.error.tolist(), steps.copy_error.tolist(), strict=True):
+            if error == error and copied == copied:
+                stats.score(error, copied)
+        if self.drift is not None:
+            for row, (surprise, settled) in enumerate(zip(steps.surprise.tolist(), steps.anomaly, strict=True)):
+                if surprise == surprise and settled == settled:
+                    results.drift[row] = self.drift.listen(surprise, self.learner)
+            stats.drifts += int(results.drift.sum())
+        if self.columns.key is None:
+            self.history.add(results.observed, steps.predicted)
+        return results
+
+    def _nothing(self) -> Results:
+        steps = Steps.empty(0, self.columns.target_width, self.options.horizon, bounds=False)
+        empty = np.empty((0, self.columns.target_width))
+        return Results(self.columns, self.stats.observations, [], [], [], empty, steps, np.zeros(0, dtype=bool))
+
+    # What checkpoints hold
+
+    def _state(self, slots: Sequence[int]) -> dict[str, Any]:
+        return {"engine": self.engine.state(slots), "clock": self.clock.state(slots)}
+
+    def _restore(self, slots: Sequence[int], state: Mapping[str, Any]) -> None:
+        self.engine.restore(slots, state["engine"])
+        self.clock.restore(slots, state["clock"])
+
+    def _slot_of(self, key: str | None) -> int:
+        """The slot of a stream, which is fetched from the disk if it is there."""
+        if (key is None) != (self.columns.key is None):
+            raise StreamError("a key is needed" if key is None else f"key {key!r}: this stream has no keys")
+        known = key in self._keys.slots or (self._store is not None and key in dict(self._store))
+        if key is not None and not known:
+            raise StreamError(f"unknown key {key!r}; known are {', '.join(self.keys[:5])}, …")
+        return self._place([key] if key is not None else None, [0])[0]
+
+    def _tree(self) -> dict[str, Any]:
+        learner = self.learner
+        return {
+            "options": asdict(self.options),
+            "learner": {"kind": learner.kind, "options": learner.options()},
+            "columns": self.columns.tree(),
+            "stats": self.stats.tree(),
+            "history": self.history.tree(),
+            "drift": None if self.drift is None else self.drift.tree(),
+            "timestamp": self._last_timestamp,
+            "shared": self.engine.shared_state(),
+            "keys": list(self._keys.slots),
+            "streams": self._state(list(self._keys.slots.values())),
+            "stored": {} if self._store is None else dict(self._store),
+        }
+
+    def _load_tree(self, tree: Mapping[str, Any]) -> None:
+        kind, options = tree["learner"]["kind"], tree["learner"]["options"]
+        self.columns.load_tree(tree["columns"])
+        self._make_engine(lambda inputs: make(kind, **options))
+        self.engine.restore_shared(tree["shared"])
+        slots = list(range(len(tree["keys"])))
+        self._keys.slots.clear()
+        self._keys.slots.update(zip(tree["keys"], slots, strict=True))
+        self.engine.resize(len(slots))
+        self.clock.resize(len(slots))
+        self._restore(slots, tree["streams"])
+        for key, state in tree["stored"].items():
+            if self._store is None:
+                self._store = KeyStore(self.store_folder)
+            self._store.put(key, state)
+        self.stats.load_tree(tree["stats"])
+        self.history.load_tree(tree["history"])
+        self._last_timestamp = tree["timestamp"]
+        if self.drift is not None:
+            if tree["drift"] is None:
+                raise ValueError("it was saved without a drift detector")
+            self.drift.load_tree(tree["drift"], self.learner)
 
 
-def _mean_square(values: Vector) -> float:
-    """Over what is not NaN."""
-    total = float(values.dot(values))
-    return total / len(values) if total == total else float(np.nanmean(values * values))
+@dataclass(slots=True)
+class _Rows:
+    """Rows to show to the engine, some of them only to fill a gap."""
+
+    rows: list[int]
+    slots: list[int]
+    real: list[bool]
+
+    def add(self, rows: list[int], slots: list[int], real: list[bool]) -> None:
+        self.rows += rows
+        self.slots += slots
+        self.real += real
+
+
+def forecast_from(
+    path: str | os.PathLike[str],
+    horizon: int,
+    *,
+    key: str | None = None,
+    features: Iterable[Mapping[str, Any]] | None = None,
+) -> Forecast:
+    """Forecast from a checkpoint of a stream, which is only read."""
+    tree = read_checkpoint(path)
+    try:
+        stream = Stream(**tree["options"])
+        stream._load_tree({**tree, "drift": None})
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        raise CheckpointError(f"{path}: not a checkpoint of a stream: {error!r}") from error
+    try:
+        return stream.forecast(horizon, key=key, features=features)
+    finally:
+        stream.close()
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The content of a stream's checkpoint."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such checkpoint")
+    data = path.read_bytes()
+    try:
+        tree: dict[str, Any] = unpack(data)
+    except BlobError as error:
+        if data[8:9] == b"{" and b"ptncn-checkpoint" in data[: 1 << 20]:
+            raise CheckpointError(
+                f"{path}: not a checkpoint of a stream of this version: it holds a learner, or a stream of an earlier "
+                f"version, which had another model; start a new one"
+            ) from error
+        raise CheckpointError(f"{path}: not a checkpoint of a stream: {error}") from error
+    return tree
 
 
 def _as_time(value: Any) -> str | float | None:

@@ -27,6 +27,8 @@ class Surprise:
     def __init__(self, width: int, *, memory: int = 500) -> None:
         self.memory = memory
         self.usual, self._ones = np.ones(width), np.ones(width)
+        self.parts = np.zeros(width)
+        """(width,) what each column contributed to the last surprise; 0 where it was not observed."""
         self._count = 1
 
     @property
@@ -38,12 +40,14 @@ class Surprise:
         """The surprise at (width,) errors, NaN where nothing was observed; then learn from them."""
         ratio = error * error / self.usual
         surprise = 0.5 * float(ratio.dot(self._ones))
+        self.parts = 0.5 * ratio
         if surprise != surprise:
             seen = ratio == ratio
             observed = int(np.count_nonzero(seen))
             if not observed:
                 return surprise
             surprise = 0.5 * float(ratio[seen].sum()) * len(ratio) / observed
+            self.parts = np.where(seen, self.parts, 0.0)
             ratio[~seen] = 1.0
         self._count += 1
         rate = max(1.0 / self._count, 1.0 / self.memory)

@@ -34,17 +34,7 @@ def numbers_of(role: str, values: Mapping[Hashable, Any] | None) -> dict[Key, fl
     return row
 
 
-@contextmanager
-def branch(predictor: Predictor) -> Iterator[Predictor]:
-    """A predictor that goes on from here; as long as it does not learn, the other one and its learner stay as is."""
-    twin = copy.copy(predictor)
-    twin.state = predictor.state.clone()
-    twin.scaler = copy.deepcopy(predictor.scaler)
-    with predictor._chance_kept():
-        yield twin
-
-
-class Rows:
+class NamedRows:
     """A learner that is made when the first row comes, and then sees one row after another.
 
     The first row's columns get an input each, and `spare` inputs are kept for columns that appear later, in the order
@@ -57,9 +47,9 @@ class Rows:
     def __init__(self, *, target: str, spare: int, settings: Mapping[str, Any]) -> None:
         """`settings` are those of `default_learner`."""
         if target not in TARGETS:
-            raise ValueError(f"target={target!r}: choose one of: {', '.join(TARGETS)}")
+            raise ValueError(f"target: expected one of {', '.join(TARGETS)}, got {target!r}")
         if spare < 0:
-            raise ValueError(f"spare={spare}: a number of at least 0 would be right")
+            raise ValueError(f"spare: expected at least 0, got {spare}")
         self.target, self.spare, self.settings = target, spare, settings
         self.places: dict[Key, int] = {}
         self.predictor: Predictor | None = None
@@ -90,14 +80,14 @@ class Rows:
         return self.predictor.observe(values, learn=learn)
 
     @contextmanager
-    def branch(self) -> Iterator[Rows]:
+    def branch(self) -> Iterator[NamedRows]:
         """Rows that go on from here, without anything changing here as long as they do not learn."""
-        twin = object.__new__(Rows)
+        twin = object.__new__(NamedRows)
         twin.__dict__ |= self.__dict__
         if self.predictor is None:
             yield twin
             return
-        with branch(self.predictor) as twin.predictor:
+        with self.predictor.branch() as twin.predictor:
             yield twin
 
     def __getstate__(self) -> dict[str, Any]:

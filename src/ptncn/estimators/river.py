@@ -6,7 +6,6 @@ All three hold a learner and its state. The state advances in `learn_one` alone;
 from __future__ import annotations
 
 import copy
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -17,11 +16,11 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("these estimators need River: pip install 'ptncn[river]'") from error
 
+from ptncn.estimators.rows import numbers_of
+from ptncn.estimators.sequence import SequenceEstimator, TargetEstimator
 from ptncn.streaming.calibration import Calibrator
 from ptncn.streaming.defaults import HIDDEN, TARGET
 from ptncn.streaming.predictor import Guess
-from ptncn.streaming.river_base import SequenceEstimator, TargetEstimator
-from ptncn.streaming.river_rows import numbers_of
 from ptncn.streaming.surprise import Surprise
 
 
@@ -52,7 +51,7 @@ class PTNCNForecaster(TargetEstimator, Forecaster):
     --------
 
     >>> from river import datasets, evaluate, metrics
-    >>> from ptncn.streaming.river import PTNCNForecaster
+    >>> from ptncn.estimators.river import PTNCNForecaster
 
     >>> model = PTNCNForecaster(seed=1)
     >>> score = evaluate.evaluate(datasets.AirlinePassengers(), model, metrics.MAE(), horizon=3)
@@ -136,7 +135,7 @@ class PTNCNRegressor(TargetEstimator, base.MultiTargetRegressor):
     --------
 
     >>> import math
-    >>> from ptncn.streaming.river import PTNCNRegressor
+    >>> from ptncn.estimators.river import PTNCNRegressor
 
     >>> model = PTNCNRegressor(seed=1)
     >>> for t in range(2000):
@@ -164,12 +163,6 @@ class PTNCNRegressor(TargetEstimator, base.MultiTargetRegressor):
 
     def predict_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
         return self._expect([numbers_of("x", x)])[0]
-
-
-class _Ranks(Calibrator):
-    def rank(self, surprise: float) -> float:
-        """The score that `update` would give."""
-        return bisect_left(self._ranked, surprise) / (len(self._ranked) + 1)
 
 
 class PTNCNAnomalyDetector(SequenceEstimator, base.AnomalyDetector):
@@ -203,7 +196,7 @@ class PTNCNAnomalyDetector(SequenceEstimator, base.AnomalyDetector):
     --------
 
     >>> import math
-    >>> from ptncn.streaming.river import PTNCNAnomalyDetector
+    >>> from ptncn.estimators.river import PTNCNAnomalyDetector
 
     >>> model = PTNCNAnomalyDetector(seed=1)
     >>> for t in range(1000):
@@ -226,7 +219,7 @@ class PTNCNAnomalyDetector(SequenceEstimator, base.AnomalyDetector):
     ) -> None:
         super().__init__(learner=learner, hidden=hidden, lr=lr, target=target, spare=spare, options=options, seed=seed)
         self.alarm_rate = alarm_rate
-        self._ranks = _Ranks(alarm_rate)
+        self._ranks = Calibrator(alarm_rate)
         self._surprise: Surprise | None = None
 
     def learn_one(self, x: Mapping[Any, Any]) -> None:

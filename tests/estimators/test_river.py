@@ -16,7 +16,7 @@ pytest.importorskip("river", reason="the extra ptncn[river] is not installed")
 from river import anomaly, checks, datasets, drift, evaluate, metrics
 
 from ptncn.streaming import DriftListener, Stream, default_learner
-from ptncn.streaming.river import PTNCNAnomalyDetector, PTNCNForecaster, PTNCNRegressor
+from ptncn.estimators.river import PTNCNAnomalyDetector, PTNCNForecaster, PTNCNRegressor
 
 pytestmark = [
     # River's datasets leave their files to the garbage collector when they are not read to the end
@@ -251,7 +251,7 @@ def switching(seed: int) -> list[list[float]]:
 def test_rivers_drift_detectors_listen_to_the_surprise(make: Any) -> None:
     found = 0
     for seed in range(6):
-        stream = Stream(default_learner, switching(seed), drift=make())
+        stream = Stream(switching(seed), default_learner, drift=make())
         drifts = [out.index for out in stream if out.drift]
         found += any(1500 <= t < 1600 for t in drifts)
         assert sum(500 <= t < 1500 for t in drifts) <= 1
@@ -271,9 +271,9 @@ def test_a_drift_detector_listens_to_the_scores_of_the_anomaly_detector() -> Non
 
 def test_a_drift_raises_the_step_size_for_a_while() -> None:
     listener = DriftListener(drift.PageHinkley(threshold=100.0, mode="up"), "raise-lr", factor=4.0, steps=50)
-    stream, sizes = Stream(default_learner, switching(1)[1200:1700], drift=listener), []
+    stream, sizes = Stream(switching(1)[1200:1700], default_learner, drift=listener), []
     for out in stream:
-        sizes.append((out.drift, stream.predictor.learner.lr))
+        sizes.append((out.drift, stream.learner.lr))
     (found,) = [t for t, (drifted, _) in enumerate(sizes) if drifted]
     usual = sizes[0][1]
     assert {size for _, size in sizes[found : found + 50]} == {4 * usual}
@@ -283,9 +283,9 @@ def test_a_drift_raises_the_step_size_for_a_while() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda: PTNCNForecaster(target="slope"), "target='slope': choose one of: level, change, both"),
-        (lambda: PTNCNForecaster(spare=-1), "spare=-1"),
-        (lambda: PTNCNAnomalyDetector(alarm_rate=2.0), "alarm_rate=2.0"),
+        (lambda: PTNCNForecaster(target="slope"), "target: expected one of level, change, both, got 'slope'"),
+        (lambda: PTNCNForecaster(spare=-1), "spare: expected at least 0, got -1"),
+        (lambda: PTNCNAnomalyDetector(alarm_rate=2.0), "alarm_rate: expected a share"),
         (lambda: PTNCNForecaster("lstm").learn_one(1.0), "unknown learner 'lstm'"),
         (lambda: PTNCNAnomalyDetector().learn_one({"a": math.inf}), "'a' is inf"),
         (lambda: PTNCNForecaster().forecast(2, [{}]), "xs has 1 rows; one for each of the 2 steps"),

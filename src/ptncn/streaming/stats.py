@@ -1,4 +1,4 @@
-"""The running account of a stream: its error beside that of copying the last observation, and its alarms."""
+"""Running statistics of a stream: its error beside that of copying the last observation, and its alarms."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ FADING = 0.999
 
 
 @dataclass
-class Tally:
-    """Errors are mean square differences over the columns, in scaled units, older ones fading away."""
+class RunningStats:
+    """Errors are mean square differences over the targets, in scaled units, older ones fading away."""
 
     observations: int = 0
     scored: int = 0
     alarms: int = 0
     drifts: int = 0
     bad_rows: int = 0
+    gaps: int = 0
+    late_rows: int = 0
     error: float = 0.0
     copy_error: float = 0.0
     weight: float = 0.0

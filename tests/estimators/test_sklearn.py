@@ -13,7 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import TimeSeriesSplit, cross_val_score
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from ptncn.streaming.sklearn import EXPECTED_FAILED_CHECKS, PTNCNSequenceRegressor
+from ptncn.estimators.sklearn import EXPECTED_FAILED_CHECKS, PTNCNSequenceRegressor
 
 T = np.arange(2000)
 WAVES = np.sin(T[:, None] / [5, 7, 11])

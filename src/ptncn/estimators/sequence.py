@@ -8,8 +8,8 @@ from typing import Any
 
 from river import base
 
+from ptncn.estimators.rows import Key, NamedRows
 from ptncn.streaming.defaults import HIDDEN, TARGET
-from ptncn.streaming.river_rows import Key, Rows
 
 Row = dict[Key, float]
 
@@ -34,7 +34,7 @@ class SequenceEstimator(base.Estimator):
         self.spare = spare
         self.options = options
         self.seed = seed
-        self._rows = Rows(
+        self._rows = NamedRows(
             target=target,
             spare=spare,
             settings={

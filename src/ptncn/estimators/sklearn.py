@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ptncn.streaming.columns import Vector
 from ptncn.streaming.defaults import HIDDEN, TARGET, default_learner
 from ptncn.streaming.predictor import TARGETS, Predictor
-from ptncn.streaming.river_rows import branch
 
 EXPECTED_FAILED_CHECKS = {
     "check_methods_sample_order_invariance": "rows are consecutive time steps: their order is what is learnt",
@@ -122,7 +121,7 @@ class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  
         rows = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
         unknown = np.full(self._width, np.nan)
         expected = np.empty((len(rows) + 1, self.n_outputs_))
-        with branch(self._predictor) as predictor:
+        with self._predictor.branch() as predictor:
             for i, features in enumerate([*rows, unknown[: rows.shape[1]]]):
                 shown = np.concatenate((self._owed if i == 0 else unknown[: len(self._owed)], features))
                 guess = predictor.observe(shown, learn=False).prediction[: self.n_outputs_]
@@ -150,7 +149,7 @@ class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  
 
     def _check(self, X: ArrayLike, y: ArrayLike | None, *, reset: bool) -> tuple[Vector, Vector | None]:
         if self.target not in (None, *TARGETS):
-            raise ValueError(f"target={self.target!r}: choose one of: {', '.join(TARGETS)}")
+            raise ValueError(f"target: expected one of {', '.join(TARGETS)}, got {self.target!r}")
         finite = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
         if y is None:
             return validate_data(self, X, reset=reset, **finite), None

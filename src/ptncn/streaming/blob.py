@@ -1,0 +1,93 @@
+"""Trees of numbers, text and arrays as bytes: small, versioned, checked, and nothing in them is executed.
+
+A blob is a magic word, the version, the checksum of the rest, the length of a JSON text, that text, and the arrays
+one behind another, little-endian. In the text an array stands as its type, its shape and its place.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+MAGIC = b"ptncn-stream"
+VERSION = 1
+HEAD = struct.Struct("<12sHIQ")  # magic, version, CRC-32 of what follows, bytes of JSON
+
+
+class BlobError(ValueError):
+    """The bytes are not a blob that this version can read; the message says why."""
+
+
+def pack(tree: Any) -> bytes:
+    """
+    >>> unpack(pack({"a": np.arange(3), "b": [1.5, None, "x"], "c": (True,)}))
+    {'a': array([0, 1, 2]), 'b': [1.5, None, 'x'], 'c': (True,)}
+    """
+    arrays: list[bytes] = []
+    text = json.dumps(_strip(tree, arrays, [0]), separators=(",", ":"), ensure_ascii=False).encode()
+    body = b"".join([text, *arrays])
+    return HEAD.pack(MAGIC, VERSION, zlib.crc32(body), len(text)) + body
+
+
+def unpack(data: bytes | memoryview) -> Any:
+    """What `pack` was given; tensors come back as tensors, arrays as arrays of their own."""
+    if len(data) < HEAD.size or bytes(data[: len(MAGIC)]) != MAGIC:
+        raise BlobError("not the state of a stream, or cut short")
+    _, version, checksum, length = HEAD.unpack_from(data)
+    if version != VERSION:
+        raise BlobError(f"state of version {version}; this version of ptncn reads {VERSION}")
+    body = memoryview(data)[HEAD.size :]
+    if zlib.crc32(body) != checksum:
+        raise BlobError("the content does not match its checksum: it was altered or cut short")
+    return _fill(json.loads(bytes(body[:length])), body[length:])
+
+
+def is_blob(data: bytes) -> bool:
+    return data[: len(MAGIC)] == MAGIC
+
+
+def _strip(tree: Any, arrays: list[bytes], at: list[int]) -> Any:
+    """The tree with each array moved to `arrays`; containers are tagged by their type."""
+    if tree is None or isinstance(tree, bool | int | float | str):
+        return tree
+    if isinstance(tree, Tensor):
+        return {"t": _strip(tree.detach().cpu().numpy(), arrays, at)}
+    if isinstance(tree, np.generic):
+        return _strip(tree.item(), arrays, at)
+    if isinstance(tree, np.ndarray):
+        data = np.ascontiguousarray(tree, dtype=tree.dtype.newbyteorder("<")).tobytes()
+        arrays.append(data)
+        at[0] += len(data)
+        return {"a": [tree.dtype.str.lstrip("<>=|"), list(tree.shape), at[0] - len(data)]}
+    if isinstance(tree, bytes):
+        return {"b": _strip(np.frombuffer(tree, dtype=np.uint8), arrays, at)}
+    if isinstance(tree, list | tuple):
+        return {"l" if isinstance(tree, list) else "u": [_strip(item, arrays, at) for item in tree]}
+    if isinstance(tree, Mapping):
+        return {"d": [[_strip(key, arrays, at), _strip(value, arrays, at)] for key, value in tree.items()]}
+    raise TypeError(f"a {type(tree).__name__} cannot be saved; expected arrays, numbers, text, lists or dicts")
+
+
+def _fill(tree: Any, data: memoryview) -> Any:
+    if not isinstance(tree, dict):
+        return tree
+    ((tag, content),) = tree.items()
+    if tag == "a":
+        kind, shape, at = content
+        dtype = np.dtype(f"<{kind}" if np.dtype(kind).itemsize > 1 else kind)
+        return np.frombuffer(data, dtype, int(np.prod(shape)), at).reshape(shape).astype(dtype.newbyteorder("="))
+    if tag == "t":
+        return torch.from_numpy(_fill(content, data))
+    if tag == "b":
+        return _fill(content, data).tobytes()
+    if tag == "d":
+        return {_fill(key, data): _fill(value, data) for key, value in content}
+    items = [_fill(item, data) for item in content]
+    return items if tag == "l" else tuple(items)

@@ -1,0 +1,92 @@
+"""The options of a stream: plain values, so that a checkpoint can hold them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptncn.streaming.columns import MISSING
+from ptncn.streaming.predictor import TARGETS
+
+
+def _check(name: str, value: object, choices: tuple[object, ...]) -> None:
+    if value not in choices:
+        names = ", ".join(str(choice) for choice in choices if choice is not None)
+        raise ValueError(f"{name}: expected one of {names}, got {value!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamOptions:
+    """What a `Stream` can be told besides its source and its learner."""
+
+    targets: tuple[str, ...] = ()
+    """Names or patterns of columns to predict; without any, all that hold numbers and are not features."""
+    features: tuple[str, ...] = ()
+    """Names or patterns of columns that are known before the targets of their row."""
+    categorical: tuple[str, ...] = ()
+    """Names or patterns of columns that hold one of several values."""
+    slots: int = 16
+    """Values of a categorical column that are told apart, the last slot for all others."""
+    missing: tuple[str, ...] = MISSING
+    """Texts that say that nothing was observed."""
+    decimal: str = "."
+    """The decimal mark of numbers in text."""
+    columns_change: str = "refuse"
+    """What to do with rows that have other columns than the first: "refuse" or "mask" them."""
+
+    timestamp: str | None = None
+    """The column with the time; without one, a column of a usual name."""
+    time_format: str | None = None
+    """Of timestamps, as for `datetime.strptime`; None understands ISO 8601 and seconds since 1970."""
+    gaps: str = "report"
+    """What to do about missing time steps: "ignore", "report", or "fill" them with rows that are not observed."""
+    order: str = "keep"
+    """What to do with a row that is not later than the one before: "keep", "skip" or "stop"."""
+
+    key: str | None = None
+    """The column that says which stream a row belongs to: each has its own scale, state and calibration."""
+    key_limit: int | None = None
+    """Streams in memory at a time; the least recently used go to disk."""
+    weights: str = "own"
+    """With a key: "own" weights for each stream, or "shared" ones."""
+
+    target: str | None = None
+    """What a learner sees of each column: its "level", its "change" since the last row, or "both", with two inputs a
+    column; None is "both" for a learner that is yet to be made, "change" for one that is."""
+    horizon: int = 0
+    """Steps to forecast after each observation."""
+    level: float = 0.9
+    """The probability with which a value should lie within the bounds of its forecast."""
+    alarm_rate: float = 0.01
+    """The share of ordinary observations that may give an alarm."""
+    learn: bool = True
+    """False freezes the weights; states are still corrected."""
+    layer_errors: bool = False
+    """Also give the error of each layer."""
+    on_error: str = "stop"
+    """What a bad row does: "stop" the stream, "skip" the row, or "mask" what is not understood."""
+
+    def __post_init__(self) -> None:
+        for name in ("targets", "features", "categorical", "missing"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
+        _check("columns_change", self.columns_change, ("refuse", "mask"))
+        _check("gaps", self.gaps, ("ignore", "report", "fill"))
+        _check("order", self.order, ("keep", "skip", "stop"))
+        _check("weights", self.weights, ("own", "shared"))
+        _check("target", self.target, (None, *TARGETS))
+        _check("on_error", self.on_error, ("stop", "skip", "mask"))
+        _check("decimal", self.decimal, (".", ","))
+        if self.slots < 2:
+            raise ValueError(f"slots: expected at least 2, the last of them for all other values, got {self.slots}")
+        if self.horizon < 0:
+            raise ValueError(f"horizon: expected at least 0, got {self.horizon}")
+        if not 0 < self.level < 1:
+            raise ValueError(f"level: expected a share above 0 and below 1, got {self.level}")
+        if not 0 < self.alarm_rate < 1:
+            raise ValueError(f"alarm_rate: expected a share above 0 and below 1, got {self.alarm_rate}")
+        if self.key_limit is not None and self.key_limit < 1:
+            raise ValueError(f"key_limit: expected a positive integer, got {self.key_limit}")
+
+
+FREE_ON_RESUME = ("horizon", "level", "alarm_rate", "layer_errors", "on_error", "key_limit")
+"""Options that may change when a stream is resumed."""

@@ -1,0 +1,185 @@
+"""Lines of a file or a pipe as bytes, with their numbers and offsets, in bounded memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ptncn.streaming.errors import RowError, StreamError
+from ptncn.streaming.sources.files import ByteReader, Event, open_bytes
+
+
+class Line(NamedTuple):
+    number: int
+    """From 1."""
+    start: int
+    """Offset of its first byte."""
+    end: int
+    """Offset of the byte after it and its line break."""
+    data: bytes
+
+    def decode(self, source: str) -> str:
+        try:
+            return self.data.decode("utf-8-sig" if self.start == 0 else "utf-8")
+        except UnicodeDecodeError as error:
+            bad = self.data[error.start]
+            raise RowError(
+                source, self.number, f"byte {error.start + 1} of the line, 0x{bad:02x}, is not UTF-8"
+            ) from error
+
+
+class LineReader:
+    """Reads lines in blocks; "-" is standard input.
+
+    Arguments:
+        follow: at the end of the file wait for more, across rotation and truncation, and take no line before its
+            line break is there.
+        longest: bytes that a line may have. A longer one is a `RowError` and never held in memory.
+        poll: seconds between two looks at a file that is followed, or at a pipe that is silent.
+    """
+
+    def __init__(self, path: str, *, follow: bool = False, longest: int = 1_000_000, poll: float = 0.1) -> None:
+        self._bytes = open_bytes(path, follow=follow, poll=poll)
+        self.name, self.longest = self._bytes.name, longest
+        self._buffer = b""
+        self._at = 0  # the first byte in the buffer that no line has taken yet
+        self._offset = 0  # the same, counted from the beginning of the file
+        self._number = 0
+        self._state: Event | None = None
+        """END once there is nothing more; ROTATED while the last line of the old file is still to be taken."""
+
+    def close(self) -> None:
+        self._bytes.close()
+
+    def read(self, most: int) -> list[Line] | None:
+        """Up to `most` lines, without waiting for the last of them; [] if there are none yet, None at the end."""
+        lines: list[Line] = []
+        while len(lines) < most:
+            found = self._buffer.find(b"\n", self._at)
+            if found >= 0 and found - self._at <= self.longest:
+                lines.append(self._take(found + 1))
+                continue
+            if lines:
+                break  # whatever comes next, these are there
+            if found >= 0 or len(self._buffer) - self._at > self.longest:
+                self._discard()
+                raise RowError(
+                    self.name, self._number, f"longer than {self.longest:,} bytes; is a line break or a quote missing?"
+                )
+            if self._state is None and self._fill() is Event.SILENCE:
+                return []
+            if self._state is not None:
+                if self._at < len(self._buffer):
+                    lines.append(self._take(len(self._buffer)))
+                if self._state is Event.ROTATED:
+                    self._restart()
+                elif not lines:
+                    return None
+        return lines
+
+    def peek(self) -> bytes:
+        """What comes next, as far as it was read already; nothing only at the end."""
+        while self._at == len(self._buffer) and self._state is None:
+            self._fill()
+        return self._buffer[self._at :]
+
+    def position_after(self, line: Line | None) -> dict[str, Any]:
+        """Where to continue, and the mark of the last line, by which `seek` knows the source again."""
+        if line is None:
+            return {"number": 0, "start": 0, "end": 0, "mark": ""}
+        return {"number": line.number, "start": line.start, "end": line.end, "mark": _mark(line.data)}
+
+    def seek(self, position: Mapping[str, Any], *, live: bool = False) -> Line | None:
+        """Go to where the last line ended, past all before it if the source cannot jump; that line.
+
+        `live` counts on from there without skipping anything.
+        """
+        if live:
+            self._offset, self._number = position["end"], position["number"]
+            return None
+        if not position["number"]:
+            return None
+        line = self._find(position)
+        if line is None and self._bytes.follow and isinstance(self._bytes, ByteReader):
+            line = self._find_in_rotated(self._bytes, position)
+        if line is None:
+            raise StreamError(
+                f"{self.name}: line {position['number']}, the last one in the checkpoint, is different now: "
+                f"--resume needs the same source, unchanged up to there"
+            )
+        return line
+
+    def _find(self, position: Mapping[str, Any]) -> Line | None:
+        """The last line of a position, if it is where it was."""
+        self._skip_to(position["start"])
+        self._offset, self._number = position["start"], position["number"] - 1
+        try:
+            lines = self.read(1)
+        except RowError:
+            return None
+        if lines and lines[0].end == position["end"] and _mark(lines[0].data) == position["mark"]:
+            return lines[0]
+        return None
+
+    def _find_in_rotated(self, file: ByteReader, position: Mapping[str, Any]) -> Line | None:
+        """The file was rotated while nobody followed it: read the rest of `<name>.1` first."""
+        try:
+            file.switch(f"{file.path}.1")
+        except StreamError:
+            return None
+        return self._find(position)
+
+    def _skip_to(self, start: int) -> None:
+        if isinstance(self._bytes, ByteReader) and self._bytes.seekable:
+            self._bytes.seek(start)
+            self._buffer, self._at, self._state = b"", 0, None
+            return
+        left = start
+        while left:
+            if self._at == len(self._buffer):
+                self._fill()
+                if self._state is not None and self._at == len(self._buffer):
+                    raise StreamError(f"{self.name}: ends before byte {start:,}, where the checkpoint was made")
+            step = min(left, len(self._buffer) - self._at)
+            self._at += step
+            left -= step
+
+    def _take(self, end: int) -> Line:
+        data = self._buffer[self._at : end]
+        start, self._at = self._offset, end
+        self._offset += len(data)
+        self._number += 1
+        return Line(self._number, start, self._offset, data)
+
+    def _discard(self) -> None:
+        """Drop the rest of a line without keeping it."""
+        while (found := self._buffer.find(b"\n", self._at)) < 0 and self._state is None:
+            self._offset += len(self._buffer) - self._at
+            self._at = len(self._buffer)
+            self._fill()
+        end = found + 1 if found >= 0 else len(self._buffer)
+        self._offset += end - self._at
+        self._at = end
+        self._number += 1
+
+    def _fill(self) -> Event | None:
+        """Read more behind what is in the buffer; what happened instead, if anything."""
+        got = self._bytes.read()
+        if isinstance(got, bytes):
+            self._buffer = self._buffer[self._at :] + got
+            self._at = 0
+            return None
+        if got is Event.TRUNCATED:
+            self._buffer, self._at = b"", 0
+            self._restart()
+        elif got is not Event.SILENCE:
+            self._state = got
+        return got
+
+    def _restart(self) -> None:
+        self._state, self._offset, self._number = None, 0, 0
+
+
+def _mark(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
