@@ -95,7 +95,7 @@ def watch(name: str, seed: int) -> tuple[list[float | None], np.ndarray, int]:
     at = np.arange(skipped, len(values) - every, every)
     at = at + draw.integers(every - ECHO, size=len(at))
     plant(values, at, size, draw)
-    surprises = [None if out.score is None else out.surprise for out in Stream(values, default_learner)]
+    surprises = [None if out.anomaly is None else out.surprise for out in Stream(values, default_learner)]
     return surprises, at, skipped
 
 

@@ -35,8 +35,8 @@ from rich.progress import track
 from river import compose, datasets, linear_model, preprocessing, time_series
 
 import ptncn.streaming
-from ptncn.streaming import default_learner
 from ptncn.estimators.river import PTNCNForecaster
+from ptncn.streaming import default_learner
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = ROOT / "results/streams"

@@ -15,8 +15,8 @@ pytest.importorskip("river", reason="the extra ptncn[river] is not installed")
 
 from river import anomaly, checks, datasets, drift, evaluate, metrics
 
-from ptncn.streaming import DriftListener, Stream, default_learner
 from ptncn.estimators.river import PTNCNAnomalyDetector, PTNCNForecaster, PTNCNRegressor
+from ptncn.streaming import DriftListener, Stream, default_learner
 
 pytestmark = [
     # River's datasets leave their files to the garbage collector when they are not read to the end

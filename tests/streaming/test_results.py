@@ -75,7 +75,7 @@ def test_the_alarms_of_the_benchmark_are_those_of_a_stream(benchmark):
     from ptncn.streaming import Stream
 
     outs = list(Stream(sines(600), SMALL, alarm_rate=0.05))
-    surprises = [None if out.score is None else out.surprise for out in outs]
+    surprises = [None if out.anomaly is None else out.surprise for out in outs]
     assert benchmark["stream_alarms"].alarms(surprises, 0.05).tolist() == [out.alarm for out in outs]
 
 

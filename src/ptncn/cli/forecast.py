@@ -8,10 +8,10 @@ from typing import Annotated
 import torch
 import typer
 
+from ptncn.cli.reporting import one_line_errors
 from ptncn.streaming.forecast import PICTURES, Forecast
 from ptncn.streaming.formats import FORMATS, format_of, make_writer, open_source, writable
 from ptncn.streaming.output import Output
-from ptncn.streaming.reporting import one_line_errors
 from ptncn.streaming.stream import forecast_from
 
 

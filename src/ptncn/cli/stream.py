@@ -10,6 +10,7 @@ import torch
 import typer
 
 from ptncn.cli.groups import grouped, option
+from ptncn.cli.reporting import Reporter, one_line_errors
 from ptncn.streaming.alerts import Alerts
 from ptncn.streaming.columns import MISSING
 from ptncn.streaming.defaults import HIDDEN, TARGET, LearnerSpec
@@ -17,7 +18,6 @@ from ptncn.streaming.drift import ACTIONS, make_listener
 from ptncn.streaming.errors import StreamError
 from ptncn.streaming.formats import make_writer, open_source, readable, writable
 from ptncn.streaming.lock import CheckpointLock
-from ptncn.streaming.reporting import Reporter, one_line_errors
 from ptncn.streaming.session import Session
 from ptncn.streaming.status import choose_status, summarise
 from ptncn.streaming.stream import Stream
