@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +16,12 @@ from ptncn.experiments.config import SCALES, VIDEO
 from ptncn.experiments.continual import phased_run
 from ptncn.experiments.one_shot import with_sgd
 from ptncn.experiments.options import TUNED, options_for
+from ptncn.experiments.phases import stable
 from ptncn.experiments.spec import RunSpec
 from ptncn.experiments.summary import mean_cells
 from ptncn.learners import make
 from ptncn.learners.registry import describe, names
-from ptncn.records import Record
+from ptncn.records import Record, read_record
 
 
 @pytest.fixture(autouse=True)
@@ -121,6 +123,20 @@ def test_options_and_sizes_of_the_command_override_all_others_and_are_in_the_rec
 def test_sizes_that_an_experiment_does_not_have_are_refused():
     with pytest.raises(ValueError, match="--epochs does not apply to discrete"):
         find_experiment("discrete").specs("smoke", config={"epochs": 3})
+
+
+@pytest.mark.parametrize(
+    "file", ["prediction/ptncn-mnist-0", "prediction/gru-bptt-ptb-0", "zero-shot/lstm-sab-mnist-to-notmnist-0"]
+)
+def test_runs_recorded_by_earlier_versions_have_the_same_values(file):
+    """Folders of checkpoints are named after these: a run under way must find its own."""
+    known = read_record(Path(__file__).parents[2] / f"results/laptop/{file}.json")
+    experiment = find_experiment(known.experiment)
+    (spec,) = experiment.specs(known.scale, rows=[known.model], data=[known.data], seeds=[known.seed])
+    ours, theirs = (stable(config).copy() for config in (experiment.values(spec), known.config))
+    for config in (ours, theirs):
+        config.get("training", config).pop("source")  # there is no data here
+    assert ours == theirs
 
 
 @pytest.mark.parametrize("name", [name for name, entry in DATASETS.items() if entry.stand_in])

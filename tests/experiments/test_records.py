@@ -28,6 +28,14 @@ def test_numbers_that_json_does_not_have_become_null(tmp_path):
     assert json.loads((tmp_path / "a.json").read_text())["metrics"] == {"se": None}
 
 
+def test_records_from_before_the_field_say_what_stood_in_by_their_config(tmp_path):
+    a_record(config={"training": {"data": "mnist", "source": "digits"}}).write(tmp_path / "a.json")
+    tree = json.loads((tmp_path / "a.json").read_text())
+    del tree["stand_ins"]
+    (tmp_path / "a.json").write_text(json.dumps(tree))
+    assert read_record(tmp_path / "a.json").stand_ins == {"mnist": "digits"}
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [

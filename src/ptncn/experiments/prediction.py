@@ -10,7 +10,6 @@ from ptncn.experiments.experiment import Cells, Experiment, Row, paper_cells
 from ptncn.experiments.page import CE, FILMS_AND_SURPRISE, LEARNING_CURVES, SE, ErrorKey, Page
 from ptncn.experiments.runner import Result, train_and_test
 from ptncn.experiments.spec import RunSpec
-from ptncn.learners.registry import LEARNERS
 from ptncn.records import Record
 
 VARIANTS = {
@@ -19,11 +18,7 @@ VARIANTS = {
 """Beside `ptncn`, the paper's network: the settings that this package found best."""
 
 
-def _known(*rows: str) -> tuple[str, ...]:
-    return tuple(row for row in rows if row in LEARNERS or row in VARIANTS)
-
-
-VIDEO_ROWS = _known(
+VIDEO_ROWS = (
     "lstm-bptt",
     "lstm-sab",
     "gru-bptt",
@@ -39,7 +34,7 @@ VIDEO_ROWS = _known(
 )
 ONLINE_TEXT_ROWS = ("lru-rtrl", "elstm-rtrl", "lstm-snap1", "lstm-immediate")
 """Not in the paper: online rivals published since."""
-TEXT_ROWS = _known(
+TEXT_ROWS = (
     "lstm-tbptt",
     "lstm-bptt",
     "lstm-sab",
@@ -51,10 +46,9 @@ TEXT_ROWS = _known(
     "rhn-uoro",
     "lstm-rtrl",
     "ptncn",
-    "ptncn-memory",
     *ONLINE_TEXT_ROWS,
 )
-STREAM_ROWS = _known("lstm-tbptt", "ptncn", "ptncn-memory", *ONLINE_TEXT_ROWS)
+STREAM_ROWS = ("lstm-tbptt", "ptncn", *ONLINE_TEXT_ROWS)
 """Text without an end: learners that unroll a whole sequence cannot take part."""
 
 
