@@ -12,6 +12,7 @@ from ptncn.experiments.page import PREQUENTIAL_CURVES, SE, ErrorKey, FigureSpec,
 from ptncn.experiments.phases import Phase, PhasedRun, epoch_phases, final_phase
 from ptncn.experiments.runner import Result, execute_once
 from ptncn.experiments.spec import RunSpec
+from ptncn.experiments.variants import VARIANTS
 from ptncn.experiments.zero_shot import ROWS
 from ptncn.metrics import TaskMatrix
 from ptncn.records import Record
@@ -126,6 +127,7 @@ EXPERIMENT = Experiment(
     name="continual",
     about="table II: one pass, one video at a time, MNIST → NotMNIST → Fashion MNIST",
     rows={TASKS: ROWS},
+    variants=VARIANTS,
     config=lambda data, scale: SCALES[scale],
     seeds={scale: config.seeds for scale, config in SCALES.items()},
     values=values,

@@ -14,6 +14,7 @@ from ptncn.experiments.page import CE, FILMS, PREQUENTIAL_CURVES, SE, Page
 from ptncn.experiments.phases import PhasedRun, final_phase
 from ptncn.experiments.runner import Result, execute_once, trained_learner
 from ptncn.experiments.spec import RunSpec
+from ptncn.experiments.variants import VARIANTS
 from ptncn.experiments.zero_shot import ROWS
 from ptncn.learner import Learner
 from ptncn.learners import make
@@ -108,6 +109,7 @@ EXPERIMENT = Experiment(
     name="one-shot",
     about="appendix: test-then-train on letters with SGD at 0.01, then clothes with frozen weights",
     rows={TASKS: ROWS},
+    variants=VARIANTS,
     config=lambda data, scale: VIDEO[scale],
     seeds={scale: VIDEO[scale].seeds for scale in VIDEO},
     values=values,

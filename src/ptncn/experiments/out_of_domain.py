@@ -12,9 +12,10 @@ from ptncn.experiments.page import CE, FILMS, NETWORK, SE, Page
 from ptncn.experiments.phases import PhasedRun, final_phase
 from ptncn.experiments.runner import Result, execute_once, trained_learner
 from ptncn.experiments.spec import RunSpec
+from ptncn.experiments.variants import VARIANTS
 from ptncn.records import Record
 
-ROWS = ("lstm-bptt", "ptncn", "copy")
+ROWS = ("lstm-bptt", "ptncn", "ptncn-best", "copy")
 OBJECTS = (1, 2, 3)
 """Two are what the networks were trained on."""
 
@@ -63,6 +64,7 @@ EXPERIMENT = Experiment(
     name="out-of-domain",
     about="appendix: one and three objects for networks trained on two",
     rows={"mnist": ROWS, "notmnist": ROWS},
+    variants=VARIANTS,
     config=lambda data, scale: VIDEO[scale],
     seeds={scale: VIDEO[scale].seeds for scale in VIDEO},
     values=values,

@@ -6,17 +6,12 @@ from typing import Any
 
 from ptncn.experiments.config import VIDEO, find_config
 from ptncn.experiments.context import RunContext
-from ptncn.experiments.experiment import Cells, Experiment, Row, paper_cells
+from ptncn.experiments.experiment import Cells, Experiment, paper_cells
 from ptncn.experiments.page import CE, FILMS_AND_SURPRISE, LEARNING_CURVES, SE, ErrorKey, Page
 from ptncn.experiments.runner import Result, train_and_test
 from ptncn.experiments.spec import RunSpec
+from ptncn.experiments.variants import VARIANTS
 from ptncn.records import Record
-
-VARIANTS = {
-    "ptncn-best": Row("ptncn", {"preset": "best"}, "P-TNCN (best)", inherit=False),
-}
-"""Beside `ptncn`, the paper's network: the settings that this package found best."""
-
 
 VIDEO_ROWS = (
     "lstm-bptt",
@@ -46,9 +41,10 @@ TEXT_ROWS = (
     "rhn-uoro",
     "lstm-rtrl",
     "ptncn",
+    "ptncn-memory",
     *ONLINE_TEXT_ROWS,
 )
-STREAM_ROWS = ("lstm-tbptt", "ptncn", *ONLINE_TEXT_ROWS)
+STREAM_ROWS = ("lstm-tbptt", "ptncn", "ptncn-memory", *ONLINE_TEXT_ROWS)
 """Text without an end: learners that unroll a whole sequence cannot take part."""
 
 

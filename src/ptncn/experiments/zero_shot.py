@@ -12,9 +12,10 @@ from ptncn.experiments.page import CE, FILMS_AND_SURPRISE, SE, Page
 from ptncn.experiments.phases import PhasedRun, final_phase
 from ptncn.experiments.runner import Result, execute_once, trained_learner
 from ptncn.experiments.spec import RunSpec
+from ptncn.experiments.variants import VARIANTS
 from ptncn.records import Record
 
-ROWS = ("lstm-bptt", "lstm-sab", "lstm-rtrl", "ptncn")
+ROWS = ("lstm-bptt", "lstm-sab", "lstm-rtrl", "ptncn", "ptncn-best")
 ARROW = "-to-"
 DIRECTIONS = (f"notmnist{ARROW}mnist", f"mnist{ARROW}notmnist")
 
@@ -73,6 +74,7 @@ EXPERIMENT = Experiment(
     name="zero-shot",
     about="table III: trained on digits, tested on letters with frozen weights, and the other way round",
     rows=dict.fromkeys(DIRECTIONS, ROWS),
+    variants=VARIANTS,
     config=lambda data, scale: VIDEO[scale],
     seeds={scale: VIDEO[scale].seeds for scale in VIDEO},
     values=values,
