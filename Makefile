@@ -10,7 +10,7 @@ help:          ## what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## create the environment and install the package with its tools
-$(READY): pyproject.toml constraints.txt setup.py src/ptncn/kernels/step.c src/ptncn/kernels/step.inc
+$(READY): pyproject.toml constraints.txt setup.py $(wildcard src/ptncn/kernels/*.[ch] src/ptncn/kernels/*.inc)
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "ptncn needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'

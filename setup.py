@@ -1,27 +1,46 @@
 """The compiled kernel is optional: without a C compiler the package installs and works all the same."""
 
-import sys
-
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError, LinkError
 
-# PyTorch for Linux brings the OpenMP runtime that GCC's code asks for: both then share one pool of threads.
-threads = ["-fopenmp"] if sys.platform == "linux" else []
+KERNEL = "src/ptncn/kernels"
+
+
+class BuildKernel(build_ext):
+    """Flags for the compiler at hand, and OpenMP where it has that."""
+
+    def build_extension(self, ext: Extension) -> None:
+        if self.compiler.compiler_type == "msvc":
+            ext.extra_compile_args = ["/O2", "/std:c11", "/utf-8"]
+            super().build_extension(ext)
+            return
+        plain = ["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math"]
+        ext.extra_compile_args = plain
+        if ext.name != "ptncn.kernels._step":
+            super().build_extension(ext)
+            return
+        try:  # PyTorch for Linux brings the OpenMP runtime that GCC's code asks for: both share one pool of threads
+            ext.extra_compile_args, ext.extra_link_args = [*plain, "-fopenmp"], ["-fopenmp"]
+            super().build_extension(ext)
+        except (CompileError, LinkError):
+            ext.extra_compile_args, ext.extra_link_args = plain, []
+            super().build_extension(ext)
+
+    def get_export_symbols(self, ext: Extension) -> list[str]:
+        return ext.export_symbols  # it is loaded by ctypes and is no Python module
+
 
 setup(
+    cmdclass={"build_ext": BuildKernel},
     ext_modules=[
         Extension(
             "ptncn.kernels._step",
-            ["src/ptncn/kernels/step.c"],
-            depends=["src/ptncn/kernels/step.inc"],
-            extra_compile_args=["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math", *threads],
-            extra_link_args=threads,
+            [f"{KERNEL}/step.c"],
+            depends=[f"{KERNEL}/{name}" for name in ("step.h", "check.h", "scalars.h")]
+            + [f"{KERNEL}/{name}.inc" for name in ("products", "optimizers", "step")],
             optional=True,
         ),
-        Extension(
-            "ptncn.kernels._forecast",
-            ["src/ptncn/kernels/forecast.c"],
-            extra_compile_args=["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math"],
-            optional=True,
-        ),
-    ]
+        Extension("ptncn.kernels._forecast", [f"{KERNEL}/forecast.c"], optional=True),
+    ],
 )

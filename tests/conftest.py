@@ -19,7 +19,7 @@ def _one_thread() -> None:
 @pytest.fixture
 def in_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps are taken in PyTorch."""
-    monkeypatch.setattr(ptncn.network.ptncn, "compiled_step", lambda *_: None)
+    monkeypatch.setattr(ptncn.network.ptncn, "bind_kernel", lambda *_: None)
 
 
 @pytest.fixture(params=["kernel", "pytorch"])

@@ -24,8 +24,9 @@ WRONG_PACKAGE = 99
 EQUATIONS, STATE, NETWORK = "network/equations.py", "network/state.py", "network/ptncn.py"
 STATISTICS, TRACES = "network/statistics.py", "network/memory.py"
 APPLY, FACTORS, MAXNORM = "updates/apply.py", "updates/factors.py", "updates/maxnorm.py"
-OPTIMIZERS, RESCALE, SYNAPSES = "updates/optimizers.py", "updates/rescale.py", "updates/synapses.py"
-KERNEL = "kernels/step.inc"
+OPTIMIZERS, RESCALE, SYNAPSES = "updates/optimizers.py", "updates/rescale.py", "updates/deferred.py"
+KERNEL, PRODUCTS, MOVES = "kernels/step.inc", "kernels/products.inc", "kernels/optimizers.inc"
+CHECKS = "kernels/check.h"
 
 
 class Mutant(NamedTuple):
@@ -38,6 +39,10 @@ class Mutant(NamedTuple):
     new: str
     tests: tuple[str, ...]
     """What pytest is told to run."""
+
+    @property
+    def compiled(self) -> bool:
+        return self.file.startswith("kernels/") and not self.file.endswith(".py")
 
     def apply(self, text: str) -> str:
         found = text.count(self.old)
@@ -56,9 +61,9 @@ MODULE = ("tests/network/test_module.py",)
 CAUGHT = ("tests/network/test_caught_mutants.py",)
 OF_MEMORY = ("tests/network/test_memory.py", "-k", "past or immediate or rows")
 OF_FACTORS = ("tests/updates/test_factors.py",)
-OF_LARGE = ("tests/network/test_compiled.py", "-k", "really and sgd")
+OF_LARGE = ("tests/network/test_kernel.py", "-k", "really and sgd")
 OF_OPTIMIZERS = ("tests/updates/test_optimizers.py",)
-QUEUE = ("tests/updates/test_synapses.py", "-k", "queued_is_sent")
+QUEUE = ("tests/updates/test_deferred.py", "-k", "queued_is_sent")
 
 MUTANTS = [
     # Correction
@@ -136,8 +141,8 @@ MUTANTS = [
         transcription("ragged and small"),
     ),
     Mutant(
-        "steps that do not teach are in the mean square", NETWORK, "if teach:\n            self.feedback",
-        "if True:\n            self.feedback", ("tests/network/test_statistics.py",),
+        "steps that do not teach are in the mean square", NETWORK, "if teach and self.feedback is not None",
+        "if self.feedback is not None", ("tests/network/test_statistics.py",),
     ),
     Mutant(
         "the mean forgets what came before", STATISTICS, "self.total += x.sum(0)", "self.total = x.sum(0)",
@@ -298,15 +303,16 @@ MUTANTS = [
         transcription("schedule"),
     ),
     Mutant(
-        "E has the step size of the others", APPLY, 'lr * self.config.error_lr_factor if name[0] == "E" else lr', "lr",
+        "E has the step size of the others", APPLY, "return lr * group.lr_factor", "return lr",
         transcription("slow"),
     ),
     Mutant(
-        "weights grow instead of decaying", APPLY, "decay = lr * config", "decay = -lr * config",
+        "weights grow instead of decaying", APPLY, "lr * self.config.weight_decay",
+        "-lr * self.config.weight_decay",
         transcription("decay"),
     ),
     Mutant(
-        "biases decay too", APPLY, "config.weight_decay if name[0].isupper() else 0.0", "config.weight_decay",
+        "biases decay too", APPLY, "weight_decay if group.regularized else 0.0", "weight_decay",
         transcription("decay"),
     ),
     # Optimisers
@@ -377,48 +383,84 @@ MUTANTS = [
     ),
     Mutant(
         "kernel: the displacement before is left out", KERNEL,
-        "(teach_z->value[r * n[k] + j] - step->displacement[r * (total - n[0]) + at[k] - n[0] + j])",
-        "teach_z->value[r * n[k] + j]",
+        "(displacement[r * n + j] - weight * before[r * stride + j])", "displacement[r * n + j]",
         transcription("kernel and paper"),
     ),
     Mutant(
-        "kernel: the mean is a sum", KERNEL, "double scale = net->row_weight", "double scale = 1",
+        "kernel: the mean is a sum", KERNEL, "weight = run->row_weight;", "weight = 1;",
         transcription("kernel and mean"),
     ),
     Mutant(
-        "kernel: the rescaled sum is not divided", KERNEL, "scale *= net->share;", "",
+        "kernel: the rescaled sum is not divided", KERNEL, "scale = run->share * NAME", "scale = NAME",
         transcription("kernel and authors"),
     ),
     Mutant(
-        "kernel: unit norm, no rescaling", KERNEL, "scale * net->radius / norm : 0", "scale : 0",
+        "kernel: unit norm, no rescaling", KERNEL, "norm > 0 ? weight * radius / norm : 0", "norm > 0 ? weight : 0",
         transcription("kernel and paper"),
     ),
     Mutant(
-        "kernel: SGD ascends", KERNEL, "step = (REAL)(-rule->rate * scale)", "step = (REAL)(rule->rate * scale)",
+        "kernel: SGD ascends", MOVES, "step = (REAL)(-rule->rate * scale)", "step = (REAL)(rule->rate * scale)",
         transcription("kernel and paper"),
     ),
     Mutant(
-        "kernel: all rows of a batch are the first", KERNEL, "tile.x = x + r * stride + i;", "tile.x = x + i;", OF_LARGE
+        "kernel: all rows of a batch are the first", PRODUCTS, "tile.x = x + r * stride + i;", "tile.x = x + i;",
+        OF_LARGE,
     ),
     Mutant(
-        "kernel: an update of many rows forgets the first of them", KERNEL, "start ? 1 : keep", "keep", OF_LARGE
+        "kernel: an update of many rows forgets the first of them", PRODUCTS, "start ? 1 : keep", "keep", OF_LARGE
     ),
     Mutant(
         "kernel: the Gram matrix of a batch is not symmetric", KERNEL,
         "of->gram[r * rows + s] = of->gram[s * rows + r] =", "of->gram[r * rows + s] =", OF_LARGE,
     ),
-    Mutant("kernel: momentum ascends", KERNEL, "- rate * u[j];", "+ rate * u[j];", OF_OPTIMIZERS),
-    Mutant("kernel: Nesterov does not look ahead", KERNEL, "(g[j] + mu * u[j])", "(g[j])", OF_OPTIMIZERS),
-    Mutant("kernel: RMSprop ascends", KERNEL, "- rate * d / (SQRT", "+ rate * d / (SQRT", OF_OPTIMIZERS),
+    Mutant("kernel: momentum ascends", MOVES, "- rate * u[j];", "+ rate * u[j];", OF_OPTIMIZERS),
+    Mutant("kernel: Nesterov does not look ahead", MOVES, "(g[j] + mu * u[j])", "(g[j])", OF_OPTIMIZERS),
+    Mutant("kernel: RMSprop ascends", MOVES, "- rate * d / (REAL_SQRT", "+ rate * d / (REAL_SQRT", OF_OPTIMIZERS),
     Mutant(
-        "kernel: Adam's square keeps its bias", KERNEL, "(SQRT(v[j]) * root + eps)", "(SQRT(v[j]) + eps)",
+        "kernel: Adam's square keeps its bias", MOVES, "(REAL_SQRT(v[j]) * root + eps)", "(REAL_SQRT(v[j]) + eps)",
         OF_OPTIMIZERS,
     ),
     Mutant(
-        "kernel: max-norm never bites", KERNEL, "if (norm > radius)\n", "if (0)\n", transcription("kernel and bites")
+        "kernel: max-norm never bites", MOVES, "if (norm > radius)\n", "if (0)\n", transcription("kernel and bites")
     ),
     Mutant(
-        "kernel: the next step reads z", KERNEL, "corrected + here, k ? y + there", "corrected + here, k ? z + there",
+        "kernel: masked rows lose their state", KERNEL, "if (!NAME(is_observed)(run, r)) continue;", "",
+        transcription("kernel and ragged and paper"),
+    ),
+    Mutant(
+        "kernel: unobserved rows have errors", KERNEL, "k < run->L && !NAME(is_observed)(run, r)", "k < 0",
+        ("tests/network/test_caught_mutants.py", "-k", "not_observed"),
+    ),
+    Mutant(
+        "kernel: unscored rows teach W", KERNEL, "if (k < run->L) memset(run->errors", "if (0) memset(run->errors",
+        transcription("kernel and ragged and paper"),
+    ),
+    Mutant(
+        "kernel: unscored rows displace", KERNEL, "if (k > 0) memset(displacement", "if (0) memset(displacement",
+        transcription("kernel and ragged and paper"),
+    ),
+    Mutant(
+        "kernel: the displacement before is not weighted", KERNEL, "weight = (REAL)NAME(may_teach)(run, r)",
+        "weight = 1", ("tests/network/test_kernel.py", "-k", "ragged and temporal"),
+    ),
+    Mutant(
+        "kernel: an unknown optimiser is let in", CHECKS, "within(rule->optimizer, 0, OPTIMIZERS - 1)", "1",
+        ("tests/kernels/test_boundary.py",),
+    ),
+    Mutant(
+        "kernel: an unknown activation is let in", CHECKS, "within(phi[k], 0, ACTIVATIONS - 1) && ", "",
+        ("tests/kernels/test_boundary.py",),
+    ),
+    Mutant(
+        "kernel: the size of the state is not compared", CHECKS,
+        "REFUSE_UNLESS(has(step->corrected, rows * total), BAD_COUNT);", "", ("tests/kernels/test_boundary.py",),
+    ),
+    Mutant(
+        "kernel: a full queue is written past its end", CHECKS, "used + step->rows <= room", "1",
+        ("tests/kernels/test_boundary.py",),
+    ),
+    Mutant(
+        "kernel: the next step reads z", KERNEL, "(corrected + here, y + there", "(corrected + here, z + there",
         transcription("kernel and paper"),
     ),
 ]  # fmt: skip
@@ -435,7 +477,7 @@ class Job(NamedTuple):
     @property
     def kernel(self) -> bool:
         """Mutants of the rules in PyTorch must not hide behind the kernel."""
-        return self.mutant is None or self.mutant.file == KERNEL
+        return self.mutant is None or self.mutant.compiled
 
 
 def unchanged(mutants: list[Mutant]) -> list[Job]:
@@ -457,7 +499,7 @@ def make_copy(package: Path, mutant: Mutant | None, folder: Path) -> None:
         return
     path = copy / mutant.file
     path.write_text(mutant.apply(path.read_text(encoding="utf-8")), encoding="utf-8")
-    if mutant.file == KERNEL:
+    if mutant.compiled:
         library = path.with_name(f"_step{sysconfig.get_config_var('EXT_SUFFIX')}")
         library.unlink(missing_ok=True)
         compiler = ["cc", "-shared", "-fPIC", "-O1", "-std=gnu11", "-o", library, path.with_name("step.c"), "-lm"]
@@ -521,7 +563,7 @@ def main(pattern: str = "") -> int:
 
     chosen = [mutant for mutant in MUTANTS if pattern in mutant.why]
     if shutil.which("cc") is None:
-        chosen = [mutant for mutant in chosen if mutant.file != KERNEL]
+        chosen = [mutant for mutant in chosen if not mutant.compiled]
         print("no C compiler: the mutants of the kernel are left out")
     for mutant in chosen:
         mutant.apply((PACKAGE / mutant.file).read_text(encoding="utf-8"))

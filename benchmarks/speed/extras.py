@@ -15,7 +15,7 @@ from torch import Tensor
 from ptncn.data import bouncing
 from ptncn.metrics.cost import tensors_of
 from ptncn.network import PTNCN
-from ptncn.network.compiled import PHASES
+from ptncn.network.backend import CLOCKS
 from speed.cases import NETWORKS, STEP_SIZES, frames, make_case
 from speed.shapes import Shape
 from speed.timing import Case, median_ms, time_once
@@ -128,7 +128,7 @@ def profile_step(shape: Shape, min_seconds: float = 1.0) -> dict[str, Any]:
     """Milliseconds of a learning step and each phase's share of it; {} without the compiled kernel."""
     network = PTNCN(shape.inputs, shape.sizes[1:], lr=STEP_SIZES["sgd"], error_rule="fixed")
     state, x = network.begin(shape.batch), frames(shape)
-    kernel = network._kernel(shape.batch)
+    kernel = network._backend()[1]
     if kernel is None:
         return {}
     for observation in x[:32]:
@@ -137,7 +137,7 @@ def profile_step(shape: Shape, min_seconds: float = 1.0) -> dict[str, Any]:
     while elapsed < min_seconds:
         elapsed += time_once(lambda: [network.step(observation, state) for observation in x])
         steps += len(x)
-    shares = dict(zip(PHASES, (clock / elapsed).tolist(), strict=True))
+    shares = dict(zip(CLOCKS, (clock / elapsed).tolist(), strict=True))
     return {
         "shape": shape.name,
         "batch": shape.batch,

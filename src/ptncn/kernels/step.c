@@ -1,107 +1,87 @@
-/* A step of a P-TNCN, and updates with moments, without an interpreter: see step.inc.
- * Each is here for float and for double and, on x86, once more for processors with AVX2; `has_avx2` tells which. */
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
-#include <time.h>
+/* The kernel's entry points: steps of a P-TNCN, and of optimisers with moments, without an interpreter.
+ * The code in *.inc is compiled for float and for double and, on x86, once more for processors with AVX2. */
+#include "step.h"
+#include "check.h"
+#include "scalars.h"
 
-#define SOFTMAX 9
-#define LARGE (1 << 16)                   /* weights that are worth the waking of threads */
-#define BLOCK 1024                         /* columns at a time: a few rows of them stay in the second cache */
-#define TILE (64 / (int64_t)sizeof(REAL)) /* columns in two registers */
-#define TALL 6                             /* rows of sums that the registers have room for */
-#define DEEP 256                           /* rows of weights that are read at a time, to stay in the first cache */
-#define PACK 256                           /* rows whose activities are laid side by side at a time */
-
-#if defined(__x86_64__) && defined(__GNUC__)
-#define AVX2 1
+#if defined(__clang__)
+#define BEGIN_AVX2 _Pragma("clang attribute push(__attribute__((target(\"avx2,fma\"))), apply_to = function)")
+#define END_AVX2 _Pragma("clang attribute pop")
 #else
-#define AVX2 0
+#define BEGIN_AVX2 _Pragma("GCC push_options") _Pragma("GCC target(\"avx2,fma\")")
+#define END_AVX2 _Pragma("GCC pop_options")
 #endif
-
-/* What the time of a step is spent on, for those who ask */
-enum { SENDING, ACTIVATING, NORMS, MOVING, PHASES };
-
-static inline double seconds(const double *clock) {
-    struct timespec now = {0, 0};
-    if (clock) clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static inline void spent(double *clock, int on, double since) {
-    if (clock) clock[on] += seconds(clock) - since;
-}
-
-int has_avx2(void) {
-#if AVX2
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-    return 0;
-#endif
-}
-
-/* For float, eight at a time once the compiler has put them into a loop; within 2 units in the last place.
- * eˣ = 2ᵏ eʳ with |r| at most ½ ln 2, and a polynomial for eʳ. */
-static inline float fast_exp(float x) {
-    x = x < -87.3f ? -87.3f : x > 88.3f ? 88.3f : x;
-    union { float real; uint32_t bits; } k = {x * 1.44269504f + 12582912.0f}, power; /* rounded by what is too large for it */
-    float r = k.real - 12582912.0f, p = 1.98756915e-4f;
-    power.bits = (k.bits + 127) << 23;
-    r = (x - r * 0.693359375f) + r * 2.12194440e-4f;
-    p = p * r + 1.39819995e-3f;
-    p = p * r + 8.33345191e-3f;
-    p = p * r + 4.16657959e-2f;
-    p = p * r + 1.66666655e-1f;
-    p = p * r + 0.5f;
-    return (p * r * r + r + 1) * power.real;
-}
-
-/* An odd polynomial next to 0, where the other form would lose digits */
-static inline float fast_tanh(float x) {
-    float square = x * x, p = -5.70498873e-3f, size = x < 0 ? -x : x;
-    p = p * square + 2.06390888e-2f;
-    p = p * square - 5.37397156e-2f;
-    p = p * square + 1.33314422e-1f;
-    p = p * square - 3.33332819e-1f;
-    float near = p * square * x + x, far = 1 - 2 / (fast_exp(2 * size) + 1);
-    far = x < 0 ? -far : far;
-    return size < 0.625f ? near : far;
-}
 
 #define REAL float
-#define TANH fast_tanh
-#define EXP fast_exp
-#define ERF erff
-#define SQRT sqrtf
+#define REAL_TANH fast_tanh
+#define REAL_EXP fast_exp
+#define REAL_ERF erff
+#define REAL_SQRT sqrtf
 #define NAME(x) x##_float32
+#include "products.inc"
+#include "optimizers.inc"
 #include "step.inc"
 #if AVX2
 #undef NAME
 #define NAME(x) x##_float32_avx2
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
+BEGIN_AVX2
+#include "products.inc"
+#include "optimizers.inc"
 #include "step.inc"
-#pragma GCC pop_options
+END_AVX2
 #endif
 #undef REAL
-#undef TANH
-#undef EXP
-#undef ERF
-#undef SQRT
+#undef REAL_TANH
+#undef REAL_EXP
+#undef REAL_ERF
+#undef REAL_SQRT
 #undef NAME
 
 #define REAL double
-#define TANH tanh
-#define EXP exp
-#define ERF erf
-#define SQRT sqrt
+#define REAL_TANH tanh
+#define REAL_EXP exp
+#define REAL_ERF erf
+#define REAL_SQRT sqrt
 #define NAME(x) x##_float64
+#include "products.inc"
+#include "optimizers.inc"
 #include "step.inc"
 #if AVX2
 #undef NAME
 #define NAME(x) x##_float64_avx2
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
+BEGIN_AVX2
+#include "products.inc"
+#include "optimizers.inc"
 #include "step.inc"
-#pragma GCC pop_options
+END_AVX2
 #endif
+
+int ptncn_step(const Network *net, const Step *step) {
+    const int refusal = net && step ? check_step(net, step) : BAD_VERSION;
+    if (refusal) return refusal;
+#if AVX2
+    if (has_avx2()) return net->real_bytes == 4 ? step_float32_avx2(net, step) : step_float64_avx2(net, step);
+#endif
+    return net->real_bytes == 4 ? step_float32(net, step) : step_float64(net, step);
+}
+
+int ptncn_update(const Update *update) {
+    const int refusal = update ? check_update(update) : BAD_VERSION;
+    if (refusal) return refusal;
+#if AVX2
+    if (has_avx2()) return update->real_bytes == 4 ? update_float32_avx2(update) : update_float64_avx2(update);
+#endif
+    return update->real_bytes == 4 ? update_float32(update) : update_float64(update);
+}
+
+#define FIELD(type, name) #type " " #name ","
+const char *ptncn_layout(void) {
+    return "Span:" SPAN_FIELDS(FIELD) ";Matrix:" MATRIX_FIELDS(FIELD) ";Rule:" RULE_FIELDS(FIELD)
+        ";Network:" NETWORK_FIELDS(FIELD) ";Step:" STEP_FIELDS(FIELD) ";Update:" UPDATE_FIELDS(FIELD);
+}
+
+#define MESSAGE(code, message) message,
+const char *ptncn_message(int refusal) {
+    static const char *const messages[] = {REFUSALS(MESSAGE)};
+    return refusal >= 0 && refusal < REFUSAL_COUNT ? messages[refusal] : "unknown refusal";
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from ptncn.network.activations import Activation, Reach, get_reach
 from ptncn.network.config import Config
 from ptncn.network.memory import TRACED, Memory, initial_memory
-from ptncn.updates.synapses import Synapses
+from ptncn.updates.config import Group
+from ptncn.updates.deferred import Synapses
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,16 @@ def initial_weights(
             drawn = initial_memory(below, own, units, one_hot and number == 1, chance)
             weights |= {f"{name}{number}": weight.float() for name, weight in drawn.items()}
     return {name: nn.Parameter(weight, requires_grad=False) for name, weight in weights.items()}
+
+
+def learning_groups(names: Iterable[str], config: Config) -> dict[str, Group]:
+    """How each of these weights learns: E has a step size of its own, or is fixed; vectors are not regularized."""
+    kinds = {"E": Group(lr_factor=config.error_lr_factor)}
+    kinds |= dict.fromkeys(("b", "c", "rate", "angle"), Group(regularized=False))
+    named = {name: name.rstrip("0123456789") for name in names}
+    return {
+        name: kinds.get(kind, Group()) for name, kind in named.items() if kind != "E" or config.error_rule != "fixed"
+    }
 
 
 def view_layers(

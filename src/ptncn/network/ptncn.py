@@ -13,9 +13,10 @@ from ptncn.distributions import DISTRIBUTIONS
 from ptncn.learner import check_batch_size, check_mask, check_observation
 from ptncn.network import equations, memory
 from ptncn.network.activations import Activation, get_activation
-from ptncn.network.compiled import CompiledStep, compiled_step
+from ptncn.network.backend import Kernel, Outputs, bind_kernel
 from ptncn.network.config import make_config
-from ptncn.network.layers import Layer, initial_weights, paper_views, view_layers
+from ptncn.network.gate import Gate
+from ptncn.network.layers import Layer, initial_weights, learning_groups, paper_views, view_layers
 from ptncn.network.state import PTNCNState, PTNCNStep
 from ptncn.network.statistics import MeanObservation, UsualFeedback
 from ptncn.updates import LocalLearning, Synapses
@@ -34,6 +35,9 @@ class PTNCN(nn.Module):
         overrides: any option of `ptncn.network.Config`.
 
     Steps are taken in compiled code where it was built; with `net.compiled = False` in PyTorch, with the same numbers.
+
+    Threads may share a network if each has its own state: steps that learn exclude each other and all other calls,
+    steps and predictions that only read run at the same time.
 
     >>> net = PTNCN(8, [16, 4], output="gaussian", lr=0.01)
     >>> state = net.begin(batch_size=2)
@@ -71,10 +75,14 @@ class PTNCN(nn.Module):
         one_hot = self.output.name == "categorical"
         for name, weight in initial_weights(self.sizes, self.config, seed, memories, one_hot).items():
             self.register_parameter(name, weight)
+        self._shapes = {name: weight.shape for name, weight in self._parameters.items() if weight is not None}
         self._views: list[Layer] | None = None
+        self._addresses: tuple[int, ...] = ()
+        self._bound: list[Kernel | None] = []  # the kernel, once it was asked for
+        self._gate = Gate()
         self.compiled = True
-        self._kernels: dict[tuple[int, int], CompiledStep | None] = {}
-        self.learning = LocalLearning(self._synapses(), self.config)
+        synapses = self._synapses()
+        self.learning = LocalLearning(synapses, learning_groups(synapses, self.config), self.config)
         small, mean = self.config.teaching == "small", self.config.output_bias == "mean"
         self.feedback = UsualFeedback(len(self.sizes) - 1, self.config.displacement_decay) if small else None
         self.mean_observation = MeanObservation(input_size, self.output) if mean else None
@@ -115,23 +123,16 @@ class PTNCN(nn.Module):
         anything, rows = state.scored(mask)
         if self.config.first_frame:
             anything, rows = mask is None or bool(mask.any()), mask
-        kernel = self._kernel(state.batch_size) if mask is None and rows is None else None
-        if kernel is not None:
-            buffers = (state.corrected, state.uncorrected, state.displacement)
-            prediction, logits, e, z, y = kernel(x, *buffers, learn=learn and anything)
-        else:
-            guess = equations.predict(state.corrected, state.held, self.layers, self.output)
-            observed = None if mask is None else mask[:, None].to(x.dtype)
-            e, y, back = equations.correct(x, guess, self.layers, self.output, self.config, observed)
-            teach = learn and anything
-            e_z = self._displacements(guess, y, back, rows, teach) if teach or state.displacement is not None else []
-            if teach:
-                self._learn(x, guess, e, e_z, state, rows)
-            state.remember(x, guess.z, y, e_z, mask)
-            self._memorise(x, y, state, mask)
-            prediction, logits, z = guess.z_o[0], guess.logits, guess.z
-        if learn and self.mean_observation is not None and not self.mean_observation.known:
-            self.get_parameter("c1").add_(self.mean_observation.observe(x, mask))
+        teach = learn and anything
+        mean = self.mean_observation if learn else None
+        layers, kernel = self._backend()
+        with self._gate.writing if teach or mean is not None else self._gate.reading:
+            if kernel is not None and state.is_contiguous():
+                prediction, logits, e, z, y = kernel(x, state, learn=teach, mask=mask, teaches=rows)
+            else:
+                prediction, logits, e, z, y = self._step_in_pytorch(x, state, layers, teach, mask, rows)
+            if mean is not None and not mean.known:
+                self.get_parameter("c1").add_(mean.observe(x, mask))
         state.advance(mask)
         return PTNCNStep(
             prediction=prediction,
@@ -153,10 +154,12 @@ class PTNCN(nn.Module):
     def predict(self, state: PTNCNState) -> Tensor:
         """(B, n₀) what comes next. Nothing changes, the source of chance included."""
         self._check_state(state)
-        if (kernel := self._kernel(state.batch_size)) is not None:
-            return kernel.predict(state.corrected)
-        with self._chance_kept():
-            return equations.predict(state.corrected, state.held, self.layers, self.output).z_o[0]
+        layers, kernel = self._backend()
+        with self._gate.reading:
+            if kernel is not None and state.is_contiguous():
+                return kernel.predict(state.corrected)
+            with self._chance_kept():
+                return equations.predict(state.corrected, state.held, layers, self.output).z_o[0]
 
     @torch.no_grad()
     def dream(self, state: PTNCNState, steps: int, *, sample: bool = False) -> Tensor:
@@ -233,11 +236,14 @@ class PTNCN(nn.Module):
 
     @property
     def layers(self) -> list[Layer]:
-        """Layers 1 … L as views of the parameters."""
-        if self._views is None:
-            weights = {name: weight.detach() for name, weight in super().named_parameters()}
-            self._views = view_layers(weights, self.sizes, self._phi, self._phi_o, self.config.credit)
-        return self._views
+        """Layers 1 … L as views of the parameters, made anew where those were replaced."""
+        views = self._views
+        if views is None or not self._views_are_current():
+            with self._gate.writing:
+                if views is not None:
+                    self._forget_views()
+                views = self._views = self._view_parameters()
+        return views
 
     # What checkpoints need
 
@@ -280,19 +286,25 @@ class PTNCN(nn.Module):
         parts = {"feedback": self.feedback, "mean_observation": self.mean_observation}
         return {name: part for name, part in parts.items() if part is not None}
 
-    def _displacements(
-        self, guess: equations.Guess, y: list[Tensor], back: list[Tensor], rows: Tensor | None, teach: bool
-    ) -> list[Tensor]:
-        if self.feedback is None:
-            return equations.displacements(guess, y, back, None, self.layers, self.config)
+    def _step_in_pytorch(
+        self, x: Tensor, state: PTNCNState, layers: list[Layer], teach: bool, mask: Tensor | None, rows: Tensor | None
+    ) -> Outputs:
+        guess = equations.predict(state.corrected, state.held, layers, self.output)
+        observed = None if mask is None else mask[:, None].to(x.dtype)
+        e, y, back = equations.correct(x, guess, layers, self.output, self.config, observed)
+        e_z = []
+        if teach or state.displacement is not None:
+            if teach and self.feedback is not None:
+                self.feedback.observe(back, rows)
+            usual = None if self.feedback is None else self.feedback.mean
+            e_z = equations.displacements(guess, y, back, usual, layers, self.config)
         if teach:
-            self.feedback.observe(back, rows)
-        return equations.displacements(guess, y, back, self.feedback.mean, self.layers, self.config)
-
-    def _memorise(self, x: Tensor, y: list[Tensor], state: PTNCNState, mask: Tensor | None) -> None:
-        for u, layer in zip([x, *y[:-1]], self.layers, strict=True):
+            self._learn(x, guess, e, e_z, state, rows)
+        state.remember(x, guess.z, y, e_z, mask)
+        for u, layer in zip([x, *y[:-1]], layers, strict=True):
             if layer.memory is not None:
                 memory.advance(state.held, u, layer.memory, mask)
+        return guess.z_o[0], guess.logits, e, guess.z, y
 
     def _learn(
         self,
@@ -312,12 +324,15 @@ class PTNCN(nn.Module):
         )
         self.learning.apply_updates(self._synapses(), updates, state.batch_size)
 
-    def _kernel(self, rows: int) -> CompiledStep | None:
-        """The compiled step for a batch of `rows`, if there is one and nobody set `compiled` to False."""
-        key = rows, torch.get_num_threads()
-        if key not in self._kernels:
-            self._kernels[key] = compiled_step(self.layers, self.learning, self.output, self.config, rows)
-        return self._kernels[key] if self.compiled else None
+    def _backend(self) -> tuple[list[Layer], Kernel | None]:
+        """The layers, and the compiled step if there is one and `compiled` was not set to False."""
+        layers = self.layers
+        if not self.compiled:
+            return layers, None
+        bound = self._bound
+        if not bound:
+            bound = self._bound = [bind_kernel(layers, self.learning, self.output, self.config)]
+        return layers, bound[0]
 
     def _synapses(self) -> dict[str, Synapses]:
         """R1, W1, E1, b1, c1, R2, …"""
@@ -351,6 +366,7 @@ class PTNCN(nn.Module):
             raise ValueError(f"the state is a {type(state).__name__}; one that begin() of this network made is wanted")
         if state.sizes != self.sizes:
             raise ValueError(f"the state belongs to a network of sizes {state.sizes}; this one has {self.sizes}")
+        state.check()
         like = self.layers[0].W.weight
         if state.corrected.dtype != like.dtype or state.corrected.device != like.device:
             raise ValueError(
@@ -368,13 +384,32 @@ class PTNCN(nn.Module):
     # Whoever looks at the parameters sees all that was learnt; who replaces them gets new views
 
     def _settle(self) -> None:
-        for part in self._synapses().values():
-            part.write()
+        with self._gate.writing:
+            for layer in self._views or ():
+                for part in layer.synapses().values():
+                    part.write()
 
     def _forget_views(self) -> None:
+        """What is queued goes into the weights it belongs to; where those were replaced, it is void."""
         self._settle()
+        self.learning.forget_bounds()
         self._views = None
-        self._kernels = {}
+        self._bound = []
+
+    def _views_are_current(self) -> bool:
+        """Whether the parameters are where they were: `.data` may be rebound without notice."""
+        weights = self._parameters.values()
+        return self._addresses == tuple(map(_address, weights)) and all(map(_is_contiguous, weights))
+
+    def _view_parameters(self) -> list[Layer]:
+        weights = {name: weight.detach() for name, weight in super().named_parameters()}
+        dtype = weights["W1"].dtype
+        for name, weight in weights.items():
+            if weight.shape != self._shapes[name] or weight.dtype != dtype:
+                wanted, given = tuple(self._shapes[name]), tuple(weight.shape)
+                raise ValueError(f"{name}: expected {wanted} numbers of {dtype}, got {given} of {weight.dtype}")
+        self._addresses = tuple(map(_address, self._parameters.values()))
+        return view_layers(weights, self.sizes, self._phi, self._phi_o, self.config.credit)
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, nn.Parameter]]:
         self._settle()
@@ -396,6 +431,10 @@ class PTNCN(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         self._forget_views()
         return self.__dict__.copy()
+
+
+_address: Any = Tensor.data_ptr
+_is_contiguous: Any = Tensor.is_contiguous
 
 
 def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:

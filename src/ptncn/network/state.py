@@ -29,6 +29,28 @@ class PTNCNState(State):
     held: dict[str, Tensor] = field(default_factory=dict)
     """Memories and their traces, (B, …), by the names of `ptncn.network.memory`; none where there is no memory."""
 
+    def check(self) -> None:
+        """Compare the tensors with what the state says of itself: both may come from a file."""
+        rows, everything = self.batch_size, sum(self.sizes)
+        hidden = everything - self.sizes[0]
+        tensors = {"corrected": everything, "displacement": hidden, "uncorrected": everything}
+        for name, width in tensors.items():
+            tensor = getattr(self, name)
+            if tensor is not None and (tensor.shape != (rows, width) or tensor.dtype is not self.corrected.dtype):
+                raise ValueError(
+                    f"state.{name}: expected shape ({rows}, {width}) of {self.corrected.dtype}, "
+                    f"got {tuple(tensor.shape)} of {tensor.dtype}"
+                )
+        for name, tensor in self.held.items():
+            if len(tensor) != rows or tensor.dtype is not self.corrected.dtype:
+                raise ValueError(f"state.held[{name!r}]: expected {rows} rows, got shape {tuple(tensor.shape)}")
+        if self.seen is not None and self.seen.shape != (rows,):
+            raise ValueError(f"state.seen: expected shape ({rows},), got {tuple(self.seen.shape)}")
+
+    def is_contiguous(self) -> bool:
+        buffers = (self.corrected, self.displacement, self.uncorrected)
+        return all(buffer is None or buffer.is_contiguous() for buffer in buffers)
+
     def remember(self, x: Tensor, z: list[Tensor], y: list[Tensor], e_z: list[Tensor], mask: Tensor | None) -> None:
         """Take over what the next step looks back at; masked rows keep what they had."""
         _write(self.corrected, [x, *y], mask)

@@ -2,44 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from torch import nn
 
-from ptncn.kernels import Rule
+from ptncn.updates.config import Group, Options
+from ptncn.updates.deferred import Synapses
 from ptncn.updates.factors import Factors
 from ptncn.updates.maxnorm import MaxNorm
 from ptncn.updates.optimizers import OPTIMIZERS
 from ptncn.updates.rescale import rescaling
-from ptncn.updates.synapses import Synapses
-
-if TYPE_CHECKING:
-    from ptncn.network.config import Config
 
 
 class LocalLearning(nn.Module):
     """Applies updates to named weights and keeps what that needs: moments, and bounds of norms.
 
-    Names that begin with E are error weights, which have a step size of their own and may not learn at all. Names in
-    lower case are biases, which are neither projected nor decayed.
+    `groups` says how each of the weights learns; weights that it does not name do not.
     """
 
-    def __init__(self, weights: Mapping[str, Synapses], config: Config) -> None:
+    def __init__(self, weights: Mapping[str, Synapses], groups: Mapping[str, Group], config: Options) -> None:
         super().__init__()
-        learnt = {name: w.weight for name, w in weights.items() if config.error_rule != "fixed" or name[0] != "E"}
         self.config = config
+        self.groups = dict(groups)
         self.lr = config.lr
-        self.optimizer = OPTIMIZERS[config.optimizer](learnt, config)
+        self.optimizer = OPTIMIZERS[config.optimizer]({name: weights[name].weight for name in groups}, config)
+        self._rules: tuple[Any, list[Any]] | None = None
         self.balls = {
-            name: MaxNorm(config.max_norm) for name in learnt if config.max_norm is not None and name[0].isupper()
+            name: MaxNorm(config.max_norm)
+            for name, group in groups.items()
+            if config.max_norm is not None and group.regularized
         }
 
-    def step_size(self, name: str) -> float:
+    def step_size(self, group: Group) -> float:
         lr = self.lr
         if self.config.schedule is not None:
             lr *= self.config.schedule(self.optimizer.updates)  # type: ignore[operator]
-        return lr * self.config.error_lr_factor if name[0] == "E" else lr
+        return lr * group.lr_factor
+
+    def decay(self, group: Group, lr: float) -> float:
+        return lr * self.config.weight_decay if group.regularized else 0.0
 
     def apply_updates(self, weights: Mapping[str, Synapses], updates: Mapping[str, Factors], batch_size: int) -> None:
         """Descend each update. `batch_size` is B; updates with a Hebbian part have 2 B rows."""
@@ -48,20 +50,26 @@ class LocalLearning(nn.Module):
             self._descend(name, weights[name], factors, share)
         self.optimizer.updates += 1
 
-    def rules(self) -> tuple[Rule, Rule, Rule]:
-        """What the compiled step needs to know of matrices, of E, and of biases, at the update that comes next."""
-        lr, lr_error, decay = self.step_size("W"), self.step_size("E"), self.config.weight_decay
-        rule = self.optimizer.rule
-        most = rule(lr, lr * decay)
-        error = most if lr_error == lr else rule(lr_error, lr_error * decay)
-        return most, error, most if decay == 0 else rule(lr, 0.0)
+    def rules(self, groups: Sequence[Group]) -> list[Any]:
+        """The kernel's description of the next step of each group."""
+        key = self.step_size(groups[0]), self.optimizer.updates if self.optimizer.varies else 0
+        if self._rules is None or self._rules[0] != key:
+            sizes = [self.step_size(group) for group in groups]
+            pairs = [(lr, self.decay(group, lr)) for lr, group in zip(sizes, groups, strict=True)]
+            made = {pair: self.optimizer.rule(*pair) for pair in pairs}
+            self._rules = key, [made[pair] for pair in pairs]
+        return self._rules[1]
 
-    def note_update(
-        self, weights: Mapping[str, Synapses], queued: Iterable[str], rows: int, *, projected: bool
-    ) -> None:
-        """Someone else, who keeps to the same rules, made this update, and put so many rows into some queues.
+    def postpones(self, weights: Synapses, name: str, rows: int = 1) -> bool:
+        """Whether an update of so many rows would be queued: only plain descent is a sum of outer products."""
+        group = self.groups.get(name)
+        keep = 1 - self.decay(group, 1.0) if group else 0.0
+        return self.optimizer.stays_factored and weights.postpones(rows, keep)
 
-        `projected` says whether norms were kept within bounds as well.
+    def note_update(self, weights: Mapping[str, Synapses], queued: Iterable[str], rows: int, projected: bool) -> None:
+        """The kernel made this update, and put `rows` rows into some queues.
+
+        `projected` says whether it kept norms within bounds as well.
         """
         for name, ball in self.balls.items():
             if projected or weights[name].weight._version != ball.version:
@@ -70,18 +78,22 @@ class LocalLearning(nn.Module):
             weights[name].grow(rows)
         if not projected:
             for name, ball in self.balls.items():
-                self._project(ball, weights[name], self.step_size(name))
+                self._project(ball, weights[name], self.step_size(self.groups[name]))
         self.optimizer.updates += 1
 
+    def forget_bounds(self) -> None:
+        """The weights were replaced."""
+        for ball in self.balls.values():
+            ball.forget()
+
     def _descend(self, name: str, synapses: Synapses, factors: Factors, share: float) -> None:
-        config, lr = self.config, self.step_size(name)
-        ball = self.balls.get(name)
+        config, group = self.config, self.groups[name]
+        lr, ball = self.step_size(group), self.balls.get(name)
         if ball is not None and synapses.weight._version != ball.version:
             ball.forget()
         pre = factors.scaled(rescaling(factors, config.rescale, config.radius))
         pre = pre if share == 1.0 else pre * share
-        decay = lr * config.weight_decay if name[0].isupper() else 0.0
-        self.optimizer.step(name, synapses, pre, factors.post.value, lr, decay)
+        self.optimizer.step(name, synapses, pre, factors.post.value, lr, self.decay(group, lr))
         if ball is not None:
             self._project(ball, synapses, lr, share)
 
@@ -96,8 +108,13 @@ class LocalLearning(nn.Module):
 
     def restore(self, tree: Mapping[str, Any]) -> None:
         buffers = dict(self.optimizer.named_buffers())
-        if set(buffers) != set(tree["moments"]):
-            raise ValueError(f"the snapshot is not one of the optimizer {self.config.optimizer!r}")
+        wanted, given = _shapes(buffers), _shapes(tree["moments"])
+        if wanted != given:
+            raise ValueError(f"moments of {self.config.optimizer!r}: expected {wanted}, got {given}")
         for name, value in tree["moments"].items():
             buffers[name].copy_(value)
         self.optimizer.updates, self.lr = tree["updates"], tree["lr"]
+
+
+def _shapes(tensors: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}

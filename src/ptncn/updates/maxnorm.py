@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from ptncn.updates.synapses import Synapses
+from ptncn.updates.deferred import Synapses
 
 
 class MaxNorm:

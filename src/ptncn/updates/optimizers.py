@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ptncn import kernels
-from ptncn.updates.synapses import Synapses
-
-if TYPE_CHECKING:
-    from ptncn.network.config import Config
+from ptncn.updates.config import Options
+from ptncn.updates.deferred import Synapses
 
 FLOOR = 1e-30
 """Added to moments, which would otherwise decay into denormal numbers, on which processors are very slow."""
@@ -28,8 +26,14 @@ class Optimizer(nn.Module):
     """Holds moments for named weights as buffers, so that they follow the network to its device and dtype."""
 
     moments: tuple[str, ...] = ()
+    kernel_code: int | None = None
+    """The optimiser's number in `kernels/step.h`; without one its steps run in PyTorch."""
+    stays_factored = False
+    """Whether a step is a sum of outer products, which can be queued."""
+    varies = False
+    """Whether the kernel's description of a step changes from step to step at the same step size."""
 
-    def __init__(self, weights: Mapping[str, Tensor], config: Config) -> None:
+    def __init__(self, weights: Mapping[str, Tensor], config: Options) -> None:
         super().__init__()
         self.config = config
         self.updates = 0
@@ -45,7 +49,7 @@ class Optimizer(nn.Module):
     def step(self, name: str, synapses: Synapses, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
         """Move the weights (from, to) against preᵀ post; before that, shrink them by `decay`."""
         weight, moments = synapses.weight, self.held(name)
-        if weight.device.type == "cpu" and kernels.load() is not None:
+        if self.kernel_code is not None and weight.is_cpu and kernels.load() is not None:
             first, second = self.places(*moments)
             kernels.update(self.rule(lr, decay), weight, first, second, pre, post)
             return
@@ -61,10 +65,10 @@ class Optimizer(nn.Module):
         """The running mean and the running mean of squares, where there is one."""
         raise NotImplementedError
 
-    def rule(self, lr: float, decay: float) -> kernels.Rule:
-        """What the compiled step needs to know."""
-        return kernels.Rule(
-            optimizer=kernels.OPTIMIZERS.index(self.config.optimizer),
+    def rule(self, lr: float, decay: float) -> Any:
+        """The kernel's description of a step."""
+        return kernels.structure("Rule")(
+            optimizer=self.kernel_code,
             keep=1 - decay,
             rate=lr,
             momentum=self.config.momentum,
@@ -77,6 +81,9 @@ class Optimizer(nn.Module):
 
 
 class SGD(Optimizer):
+    kernel_code = 0
+    stays_factored = True
+
     def step(self, name: str, synapses: Synapses, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
         synapses.add(pre, post, scale=-lr, keep=1 - decay)
 
@@ -85,18 +92,17 @@ class SGD(Optimizer):
 
 
 class Momentum(Optimizer):
-    """velocity = momentum · velocity + gradient; Nesterov's way looks one step ahead."""
+    """velocity = momentum · velocity + gradient"""
 
     moments = ("velocity",)
+    kernel_code = 1
 
     def move(self, weight: Tensor, moments: list[Tensor], pre: Tensor, post: Tensor, lr: float) -> None:
-        (velocity,) = moments
-        velocity.addmm_(*with_floor(pre, post), beta=self.config.momentum)
-        if self.config.optimizer == "nesterov":
-            weight.addmm_(pre.T, post, alpha=-lr)
-            weight.add_(velocity, alpha=-lr * self.config.momentum)
-        else:
-            weight.add_(velocity, alpha=-lr)
+        velocity = self.accelerate(moments, pre, post)
+        weight.add_(velocity, alpha=-lr)
+
+    def accelerate(self, moments: list[Tensor], pre: Tensor, post: Tensor) -> Tensor:
+        return moments[0].addmm_(*with_floor(pre, post), beta=self.config.momentum)
 
     def places(self, *moments: Tensor) -> tuple[Tensor | None, Tensor | None]:
         return moments[0], None
@@ -107,10 +113,22 @@ class Momentum(Optimizer):
         return lr * longest / (1 - self.config.momentum)  # no velocity is longer than the geometric sum
 
 
+class Nesterov(Momentum):
+    """The same, looking one step ahead."""
+
+    kernel_code = 2
+
+    def move(self, weight: Tensor, moments: list[Tensor], pre: Tensor, post: Tensor, lr: float) -> None:
+        velocity = self.accelerate(moments, pre, post)
+        weight.addmm_(pre.T, post, alpha=-lr)
+        weight.add_(velocity, alpha=-lr * self.config.momentum)
+
+
 class RMSprop(Optimizer):
     """gradient / √(running mean of squared gradients)"""
 
     moments = ("square",)
+    kernel_code = 3
 
     def move(self, weight: Tensor, moments: list[Tensor], pre: Tensor, post: Tensor, lr: float) -> None:
         (square,) = moments
@@ -121,7 +139,7 @@ class RMSprop(Optimizer):
     def places(self, *moments: Tensor) -> tuple[Tensor | None, Tensor | None]:
         return None, moments[0]
 
-    def rule(self, lr: float, decay: float) -> kernels.Rule:
+    def rule(self, lr: float, decay: float) -> Any:
         rule = super().rule(lr, decay)
         rule.beta2 = self.config.alpha
         return rule
@@ -134,6 +152,8 @@ class Adam(Optimizer):
     """Running mean of gradients / √(running mean of their squares), both corrected for their start at 0."""
 
     moments = ("mean", "square")
+    kernel_code = 4
+    varies = True
 
     def corrections(self) -> tuple[float, float]:
         """Factors on the mean and on the root of the squares, at the update that comes next."""
@@ -151,7 +171,7 @@ class Adam(Optimizer):
     def places(self, *moments: Tensor) -> tuple[Tensor | None, Tensor | None]:
         return moments[0], moments[1]
 
-    def rule(self, lr: float, decay: float) -> kernels.Rule:
+    def rule(self, lr: float, decay: float) -> Any:
         rule = super().rule(lr, decay)
         for_mean, rule.root = self.corrections()
         rule.rate = lr * for_mean
@@ -179,7 +199,7 @@ def with_floor(pre: Tensor, post: Tensor) -> tuple[Tensor, Tensor]:
 OPTIMIZERS: dict[str, type[Optimizer]] = {
     "sgd": SGD,
     "momentum": Momentum,
-    "nesterov": Momentum,
+    "nesterov": Nesterov,
     "rmsprop": RMSprop,
     "adam": Adam,
 }

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from ptncn import PTNCN, kernels
-from ptncn.network import compiled
-from ptncn.updates import synapses
+from ptncn.network import backend
+from ptncn.updates import deferred
 
 pytestmark = pytest.mark.skipif(kernels.load() is None, reason="the compiled kernel was not built: no C compiler")
 
@@ -42,10 +42,10 @@ def run(options, rows, steps, masks=()):
 @pytest.mark.parametrize("rule", RULES)
 def test_three_hundred_steps_tell_the_same(rule, rows, request):
     fast, fast_state, told = run(RULES[rule], rows, 300)
-    assert fast._kernel(rows) is not None
+    assert fast._backend()[1] is not None
     request.getfixturevalue("in_pytorch")
     plain, plain_state, expected = run(RULES[rule], rows, 300)
-    assert plain._kernel(rows) is None
+    assert plain._backend()[1] is None
     torch.testing.assert_close(told, expected, rtol=0, atol=1e-10)
     torch.testing.assert_close(fast_state.corrected, plain_state.corrected, rtol=0, atol=1e-10)
     for name, weight in plain.synapses().items():
@@ -56,7 +56,7 @@ def test_three_hundred_steps_tell_the_same(rule, rows, request):
 def test_each_activation_is_the_same(activation, request):
     options = {"activation": activation, "hidden_prediction": "tanh", "lr": 0.001, "error_rule": "transpose"}
     fast, _, told = run(options, 2, 40)
-    assert fast._kernel(2) is not None
+    assert fast._backend()[1] is not None
     request.getfixturevalue("in_pytorch")
     torch.testing.assert_close(told, run(options, 2, 40)[2], rtol=0, atol=1e-10)
 
@@ -72,7 +72,7 @@ def test_masks_in_between_are_stepped_in_pytorch_within_the_same_ball():
     "options", [{"xi": 0.1}, {"activation": "kwta"}, {"activation": "bernoulli"}, {"activation": torch.sin}]
 )
 def test_rules_that_the_kernel_does_not_have_are_left_to_pytorch(options):
-    assert PTNCN(7, [5], **options)._kernel(1) is None
+    assert PTNCN(7, [5], **options)._backend()[1] is None
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -80,13 +80,13 @@ def test_rules_that_the_kernel_does_not_have_are_left_to_pytorch(options):
 @pytest.mark.parametrize("rule", ["sgd", "clip", "temporal", "tight ball", "corrections"])
 def test_large_networks_postpone_in_the_kernel_too(rule, rows, threads, monkeypatch, request):
     """Everything counts as large: all matrices have queues, and are read by several threads."""
-    monkeypatch.setattr(compiled, "SMALL", 0)
-    monkeypatch.setattr(synapses, "LARGE", 0)
+    monkeypatch.setattr(backend, "SMALL", 0)
+    monkeypatch.setattr(deferred, "LARGE", 0)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     fast, _, told = run(RULES[rule], rows, 300)
-    assert fast._kernel(rows) is not None
+    assert fast._backend()[1] is not None
     assert rule == "tight ball" or fast.layers[0].W.queued > 0
-    monkeypatch.setattr(synapses, "LARGE", 1 << 19)
+    monkeypatch.setattr(deferred, "LARGE", 1 << 19)
     request.getfixturevalue("in_pytorch")
     plain, _, expected = run(RULES[rule], rows, 300)
     torch.testing.assert_close(told, expected, rtol=0, atol=1e-10)
@@ -118,7 +118,7 @@ def test_a_network_that_is_really_large_tells_the_same(rule, rows, threads, monk
         )
         told.append(torch.stack([net.step(x, state).prediction for x in xs]))
         weights.append(net.synapses())
-        assert (net._kernel(rows) is None) == (path == "pytorch")
+        assert (net._backend()[1] is None) == (path == "pytorch")
         request.getfixturevalue("in_pytorch")
     torch.testing.assert_close(*told, rtol=0, atol=1e-10)
     for name, weight in weights[0].items():
@@ -142,6 +142,6 @@ def test_the_kernel_can_be_switched_off(monkeypatch):
     monkeypatch.setenv("PTNCN_KERNEL", "0")
     kernels.load.cache_clear()
     try:
-        assert PTNCN(7, [5])._kernel(1) is None
+        assert PTNCN(7, [5])._backend()[1] is None
     finally:
         kernels.load.cache_clear()

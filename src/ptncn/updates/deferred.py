@@ -44,11 +44,17 @@ class Synapses:
         if not self.postpones(len(pre), keep):
             self.write().addmm_(pre.T, post, beta=keep, alpha=scale)
             return
+        self.make_room(len(pre))
         all_pre, all_post = self.room()
         end = self.queued + len(pre)
         torch.mul(pre, scale, out=all_pre[self.queued : end])
         all_post[self.queued : end] = post
         self.grow(len(pre))
+
+    def make_room(self, rows: int) -> None:
+        """Write the queue unless it has room for so many more rows: batches may change their size."""
+        if self.queued + rows > POSTPONED_ROWS:
+            self.write()
 
     def room(self) -> tuple[Tensor, Tensor]:
         """All of P and Q, `POSTPONED_ROWS` long: what comes next goes in after the first `queued` rows."""
@@ -60,8 +66,7 @@ class Synapses:
     def grow(self, rows: int) -> None:
         """So many rows were put in; write them all if there is no room for as many again."""
         self.queued += rows
-        if self.queued + rows > POSTPONED_ROWS:
-            self.write()
+        self.make_room(rows)
 
     def write(self) -> Tensor:
         """The weights, with all that was queued written into them."""
@@ -76,7 +81,13 @@ class Synapses:
         return self._pre[: self.queued], self._post[: self.queued]
 
     def restore_queue(self, pre: Tensor, post: Tensor) -> None:
-        self.queued = len(pre)
+        rows, shape = len(pre), tuple(self.weight.shape)
+        if rows > POSTPONED_ROWS or (tuple(pre.shape), tuple(post.shape)) != ((rows, shape[0]), (rows, shape[1])):
+            raise ValueError(
+                f"queue: expected at most {POSTPONED_ROWS} rows of widths {shape}, "
+                f"got {tuple(pre.shape)} and {tuple(post.shape)}"
+            )
+        self.queued = rows
         if len(pre):
             all_pre, all_post = self.room()
             all_pre[: len(pre)], all_post[: len(post)] = pre, post

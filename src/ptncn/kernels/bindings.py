@@ -1,0 +1,107 @@
+"""The boundary: how tensors and structures reach C.
+
+`step.h` is the one description of what crosses. The library hands out the fields of its structures as text, and the
+ctypes structures here are made from that text, so the two cannot differ. C is given memory only as spans, which `span`
+alone makes of tensors, after checking type, device and contiguity. C compares each span's count with what it will
+touch, and every code with those it knows, before it writes anything; what it refuses raises `KernelError`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.machinery
+import os
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+VERSION = 2
+"""PTNCN_VERSION of the header that this package was written for."""
+
+
+class KernelError(ValueError):
+    """The kernel refused a call; nothing was written."""
+
+
+@cache
+def load() -> ctypes.CDLL | None:
+    """The shared library; None where it was not built or cannot be loaded, or where `PTNCN_KERNEL=0`."""
+    if os.environ.get("PTNCN_KERNEL", "1") == "0":
+        return None
+    for suffix in importlib.machinery.EXTENSION_SUFFIXES:
+        path = Path(__file__).with_name(f"_step{suffix}")
+        if path.is_file():
+            try:
+                return _open(path)
+            except (OSError, AttributeError) as error:  # it needs a library that is missing, or is of another version
+                warnings.warn(f"the compiled kernel cannot be loaded; steps run in PyTorch: {error}", stacklevel=2)
+                return None
+    return None
+
+
+def _open(path: Path) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(path))  # its calls release the interpreter lock
+    library.ptncn_layout.restype = library.ptncn_message.restype = ctypes.c_char_p
+    library.ptncn_step.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    library.ptncn_update.argtypes = [ctypes.c_void_p]
+    return library
+
+
+@cache
+def structure(name: str) -> Any:
+    """The ctypes structure of that name in `step.h`. A span `x` becomes the fields `x` and `x_count`."""
+    library = load()
+    assert library is not None
+    layout = dict(part.split(":") for part in library.ptncn_layout().decode().split(";"))
+    types = {"int64_t": ctypes.c_int64, "double": ctypes.c_double, "pointer": ctypes.c_void_p}
+    fields: list[tuple[str, Any]] = []
+    for field in layout[name].rstrip(",").split(","):
+        kind, own = field.split()
+        if kind == "Span":
+            fields += [(own, ctypes.c_void_p), (f"{own}_count", ctypes.c_int64)]
+        else:
+            fields.append((own, types[kind] if kind in types else structure(kind)))
+    return type(name, (ctypes.Structure,), {"_fields_": fields})
+
+
+def new(name: str, **fields: Any) -> Any:
+    """A structure with its size, its version and these fields; the rest is absent."""
+    made = structure(name)
+    return made(bytes=ctypes.sizeof(made), version=VERSION, **fields)
+
+
+def span(tensor: Tensor, dtype: torch.dtype) -> tuple[int, int]:
+    """Address and number of elements of memory that C may use; the caller holds on to the tensor during the call."""
+    if tensor.dtype is not dtype or not tensor.is_contiguous() or not tensor.is_cpu:
+        raise KernelError(
+            f"expected a contiguous {dtype} tensor on the CPU, got {tensor.dtype} on {tensor.device} "
+            f"with shape {tuple(tensor.shape)} and strides {tensor.stride()}"
+        )
+    return tensor.data_ptr(), tensor.numel()
+
+
+def spans(dtype: torch.dtype, **tensors: Tensor | None) -> dict[str, int]:
+    """Fields of a structure for several tensors; those that are None are left out."""
+    fields = {}
+    for name, tensor in tensors.items():
+        if tensor is not None:
+            fields[name], fields[f"{name}_count"] = span(tensor, dtype)
+    return fields
+
+
+def array(kind: Any, values: list[Any]) -> tuple[Any, int, int]:
+    """A ctypes array, which the caller holds on to, its address, and its length."""
+    made = (kind * len(values))(*values)
+    return made, ctypes.addressof(made), len(values)
+
+
+def check(function: str, code: int) -> None:
+    """Raise what the kernel refused."""
+    if code:
+        library = load()
+        assert library is not None
+        raise KernelError(f"{function}: {library.ptncn_message(code).decode()}")

@@ -1,0 +1,126 @@
+/* What a call brings is compared with what it will touch, before anything is touched. */
+#ifndef PTNCN_CHECK_H
+#define PTNCN_CHECK_H
+
+#include "step.h"
+
+#define REFUSE_UNLESS(condition, refusal) do { if (!(condition)) return refusal; } while (0)
+
+/* Bounds that keep every product of sizes within 63 bits */
+enum { MOST_LAYERS = 1 << 10, MOST_UNITS = 1 << 26, MOST_ROWS = 1 << 22, MOST_THREADS = 1 << 10 };
+
+static int within(int64_t value, int64_t low, int64_t high) { return value >= low && value <= high; }
+static int has(Span span, int64_t count) { return span.data != 0 && span.count == count; }
+static int absent(Span span) { return span.data == 0 && span.count == 0; }
+static int absent_or(Span span, int64_t count) { return absent(span) || has(span, count); }
+
+static int check_rule(const Rule *rule) {
+    REFUSE_UNLESS(within(rule->optimizer, 0, OPTIMIZERS - 1), BAD_CODE);
+    return DONE;
+}
+
+/* A matrix that may be absent, with the moments that a rule needs (NULL: it is only read) */
+static int check_matrix(const Matrix *m, int64_t from, int64_t to, const Rule *rule) {
+    if (absent(m->weight)) return DONE;
+    REFUSE_UNLESS(has(m->weight, from * to), BAD_COUNT);
+    REFUSE_UNLESS(absent_or(m->first, from * to) && absent_or(m->second, from * to), BAD_COUNT);
+    REFUSE_UNLESS(absent(m->pre) == absent(m->post), BAD_COUNT);
+    if (!absent(m->pre)) {
+        const int64_t capacity = m->pre.count / from;
+        REFUSE_UNLESS(within(capacity, 1, MOST_ROWS) && has(m->pre, capacity * from) && has(m->post, capacity * to), BAD_COUNT);
+    }
+    if (rule) {
+        const int64_t code = rule->optimizer;
+        REFUSE_UNLESS(absent(m->pre) || code == SGD, BAD_QUEUE);
+        REFUSE_UNLESS(!absent(m->first) || code == SGD || code == RMSPROP, BAD_MOMENTS);
+        REFUSE_UNLESS(!absent(m->second) || code == SGD || code == MOMENTUM || code == NESTEROV, BAD_MOMENTS);
+    }
+    return DONE;
+}
+
+/* Shapes of R, W, E, b, c of layer k = 1 … L; rows of R are those of the layers below, of its own, and above */
+static void shape_of(const int64_t *n, int64_t layers, int64_t k, int kind, int64_t *from, int64_t *to) {
+    *from = kind == R ? n[k - 1] + n[k] + (k < layers ? n[k + 1] : 0) : kind == W ? n[k] : kind == E ? n[k - 1] : 1;
+    *to = kind == W || kind == C ? n[k - 1] : n[k];
+}
+
+static int check_network(const Network *net) {
+    REFUSE_UNLESS(net->bytes == (int64_t)sizeof(Network) && net->version == PTNCN_VERSION, BAD_VERSION);
+    REFUSE_UNLESS(net->real_bytes == 4 || net->real_bytes == 8, BAD_CODE);
+    REFUSE_UNLESS(within(net->layers, 1, MOST_LAYERS) && within(net->corrections, 1, INT32_MAX), BAD_SIZE);
+    REFUSE_UNLESS(has(net->sizes, net->layers + 1) && has(net->phi, net->layers) && has(net->phi_o, net->layers), BAD_COUNT);
+    REFUSE_UNLESS(has(net->matrices, net->layers * KINDS), BAD_COUNT);
+    const int64_t *sizes = net->sizes.data, *phi = net->phi.data, *phi_o = net->phi_o.data;
+    for (int64_t k = 0; k <= net->layers; k++) REFUSE_UNLESS(within(sizes[k], 1, MOST_UNITS), BAD_SIZE);
+    for (int64_t k = 0; k < net->layers; k++)
+        REFUSE_UNLESS(within(phi[k], 0, ACTIVATIONS - 1) && within(phi_o[k], 0, ACTIVATIONS - 1), BAD_CODE);
+    REFUSE_UNLESS(within(net->error_rule, 0, ERROR_RULES - 1) && within(net->rescale, 0, RESCALINGS - 1), BAD_CODE);
+    REFUSE_UNLESS(within(net->reduction, 0, REDUCTIONS - 1), BAD_CODE);
+    return DONE;
+}
+
+static int check_matrices(const Network *net, const Step *step) {
+    const int64_t *sizes = net->sizes.data, *queued = step->queued.data;
+    const Matrix *matrices = net->matrices.data;
+    const int learns = step->phase == LEARN;
+    REFUSE_UNLESS(absent_or(step->queued, net->layers * KINDS), BAD_COUNT);
+    for (int64_t i = 0; i < net->layers * KINDS; i++) {
+        const Matrix *m = matrices + i;
+        const int kind = (int)(i % KINDS), taught = learns && !(kind == E && net->error_rule == FIXED);
+        const Rule *rule = kind == E ? &step->rule_error : kind == B || kind == C ? &step->rule_bias : &step->rule;
+        int64_t from, to;
+        shape_of(sizes, net->layers, 1 + i / KINDS, kind, &from, &to);
+        REFUSE_UNLESS(kind == B || kind == C || !absent(m->weight), BAD_COUNT);
+        REFUSE_UNLESS(absent(m->pre) || (kind != B && kind != C), BAD_QUEUE);
+        const int refusal = check_matrix(m, from, to, taught ? rule : 0);
+        if (refusal) return refusal;
+        const int64_t room = m->pre.count / from, used = queued ? queued[i] : 0;
+        REFUSE_UNLESS(within(used, 0, room), BAD_QUEUE);
+        if (taught && !absent(m->pre)) REFUSE_UNLESS(step->postpone ? used + step->rows <= room : used == 0, BAD_QUEUE);
+    }
+    return DONE;
+}
+
+static int check_step(const Network *net, const Step *step) {
+    REFUSE_UNLESS(step->bytes == (int64_t)sizeof(Step) && step->version == PTNCN_VERSION, BAD_VERSION);
+    int refusal = check_network(net);
+    if (refusal) return refusal;
+    REFUSE_UNLESS(within(step->rows, 1, MOST_ROWS) && within(step->threads, 1, MOST_THREADS), BAD_SIZE);
+    REFUSE_UNLESS(within(step->phase, 0, PHASES - 1), BAD_CODE);
+    const int64_t *n = net->sizes.data, L = net->layers, rows = step->rows;
+    int64_t total = 0;
+    for (int64_t k = 0; k <= L; k++) total += n[k];
+    REFUSE_UNLESS(has(step->corrected, rows * total), BAD_COUNT);
+    REFUSE_UNLESS(has(step->logits, rows * n[0]) && has(step->prediction, rows * n[0]), BAD_COUNT);
+    REFUSE_UNLESS(has(step->z, rows * (total - n[0])), BAD_COUNT);
+    REFUSE_UNLESS(absent_or(step->clock, CLOCKS), BAD_COUNT);
+    if (step->phase != PREDICT) {
+        REFUSE_UNLESS(has(step->x, rows * n[0]), BAD_COUNT);
+        REFUSE_UNLESS(has(step->e, rows * (total - n[L])) && has(step->y, rows * (total - n[0])), BAD_COUNT);
+        REFUSE_UNLESS(absent_or(step->uncorrected, rows * total), BAD_COUNT);
+        REFUSE_UNLESS(absent_or(step->displacement, rows * (total - n[0])), BAD_COUNT);
+        REFUSE_UNLESS(absent_or(step->observed, rows) && absent_or(step->teaches, rows), BAD_COUNT);
+    }
+    if (step->phase == LEARN) {
+        REFUSE_UNLESS(!net->presynaptic_z || !absent(step->uncorrected), BAD_COUNT);
+        REFUSE_UNLESS(net->error_rule != TEMPORAL || !absent(step->displacement), BAD_COUNT);
+        const Rule *rules[] = {&step->rule, &step->rule_error, &step->rule_bias};
+        for (int i = 0; i < 3; i++)
+            if ((refusal = check_rule(rules[i]))) return refusal;
+    }
+    return check_matrices(net, step);
+}
+
+static int check_update(const Update *u) {
+    REFUSE_UNLESS(u->bytes == (int64_t)sizeof(Update) && u->version == PTNCN_VERSION, BAD_VERSION);
+    REFUSE_UNLESS(u->real_bytes == 4 || u->real_bytes == 8, BAD_CODE);
+    REFUSE_UNLESS(within(u->from, 1, 3 * (int64_t)MOST_UNITS) && within(u->to, 1, MOST_UNITS), BAD_SIZE);
+    REFUSE_UNLESS(within(u->rows, 1, MOST_ROWS) && within(u->threads, 1, MOST_THREADS), BAD_SIZE);
+    const int refusal = check_rule(&u->rule);
+    if (refusal) return refusal;
+    REFUSE_UNLESS(!absent(u->matrix.weight) && absent(u->matrix.pre), BAD_COUNT);
+    REFUSE_UNLESS(has(u->pre, u->rows * u->from) && has(u->post, u->rows * u->to), BAD_COUNT);
+    return check_matrix(&u->matrix, u->from, u->to, &u->rule);
+}
+
+#endif

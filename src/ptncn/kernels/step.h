@@ -1,0 +1,102 @@
+/* Everything that crosses between Python and C.
+ *
+ * Each structure is a list of fields, from which C declares it and `ptncn_layout` describes it: Python builds its own
+ * from that description, so there is no second list to keep in step. All memory comes as a Span. `check.h` compares
+ * every count, code and size with what the call will touch before anything is written, and refuses what it does not
+ * know. Scratch memory belongs to the call; nothing is kept between calls. */
+#ifndef PTNCN_STEP_H
+#define PTNCN_STEP_H
+
+#include <stdint.h>
+
+#define PTNCN_VERSION 2
+
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT
+#endif
+
+/* Codes: their values are part of the boundary, so new ones go at the end */
+enum { PREDICT, OBSERVE, LEARN, PHASES };                                                 /* Step.phase */
+enum { SGD, MOMENTUM, NESTEROV, RMSPROP, ADAM, OPTIMIZERS };                              /* Rule.optimizer */
+enum { IDENTITY, TANH, SIGMOID, RELU, RELU6, LEAKY_RELU, GELU, SIGN, STEP, SOFTMAX, ACTIVATIONS };
+enum { FIXED, TEMPORAL, TRANSPOSE, ERROR_RULES };                                         /* Network.error_rule */
+enum { NONE, UNIT, CLIP, RESCALINGS };                                                    /* Network.rescale */
+enum { SUM, MEAN, SUM_THEN_MEAN, REDUCTIONS };                                            /* Network.reduction */
+enum { PRODUCTS, ACTIVATING, NORMS, UPDATES, CLOCKS };                                    /* Step.clock */
+enum { R, W, E, B, C, KINDS };                                                            /* Network.matrices */
+
+/* A run of elements that C may touch. `data` is NULL, and `count` 0, where there are none. */
+#define SPAN_FIELDS(F) F(pointer, data) F(int64_t, count)
+
+/* A matrix (from, to) of reals, and what belongs to it. Absent weights are not used, absent moments not kept. */
+#define MATRIX_FIELDS(F)                                                                                          \
+    F(Span, weight) F(Span, first) F(Span, second) /* (from, to) the moments of the optimiser */                  \
+    F(Span, pre) F(Span, post)                     /* (capacity, from), (capacity, to): queued outer products */
+
+/* How an optimiser moves weights */
+#define RULE_FIELDS(F)                                                                                            \
+    F(int64_t, optimizer) F(double, keep) F(double, rate) F(double, momentum) F(double, beta1) F(double, beta2)   \
+    F(double, eps) F(double, root)
+
+/* A network, which no call changes but through the spans of its matrices */
+#define NETWORK_FIELDS(F)                                                                                         \
+    F(int64_t, bytes) F(int64_t, version)          /* sizeof(Network) and PTNCN_VERSION */                        \
+    F(int64_t, real_bytes)                         /* 4 for float, 8 for double */                                \
+    F(int64_t, layers)                                                                                            \
+    F(Span, sizes)                                 /* int64_t (layers + 1): n0 … nL */                            \
+    F(Span, phi) F(Span, phi_o)                    /* int64_t (layers): activations of states and predictions */  \
+    F(Span, matrices)                              /* Matrix (layers · KINDS): R, W, E, b, c of layer 1, … */     \
+    F(int64_t, corrections) F(int64_t, presynaptic_z) F(int64_t, teach_with_displacement)                         \
+    F(int64_t, error_rule) F(int64_t, rescale) F(int64_t, reduction)                                              \
+    F(double, beta) F(double, gamma) F(double, lam) F(double, temporal_sign) F(double, radius)                    \
+    F(double, max_norm)                            /* 0: rows of weights are not projected */
+
+/* One call. With N = n0 + … + nL, reals are: */
+#define STEP_FIELDS(F)                                                                                            \
+    F(int64_t, bytes) F(int64_t, version) F(int64_t, rows) F(int64_t, threads) F(int64_t, phase)                  \
+    F(int64_t, postpone)                           /* queue updates of matrices that have queues */               \
+    F(Span, x)                                     /* (rows, n0) */                                               \
+    F(Span, corrected) F(Span, uncorrected)        /* (rows, N) [x, y…] and [x, z…]; the latter for some rules */ \
+    F(Span, displacement)                          /* (rows, N − n0) [e_z…], where the rule for E needs it */     \
+    F(Span, logits) F(Span, prediction)            /* (rows, n0) */                                               \
+    F(Span, e) F(Span, z) F(Span, y)               /* layer after layer: 0 … L−1, then 1 … L twice */             \
+    F(Span, observed) F(Span, teaches)             /* uint8_t (rows), or absent: all rows */                      \
+    F(Span, queued)                                /* int64_t (layers · KINDS): rows in each queue, or absent */  \
+    F(Span, clock)                                 /* double (CLOCKS): seconds are added, or absent */            \
+    F(Rule, rule) F(Rule, rule_error) F(Rule, rule_bias) /* for most weights, for E, and for biases */
+
+/* A step of an optimiser by itself: weights (from, to) move against preᵀ post */
+#define UPDATE_FIELDS(F)                                                                                          \
+    F(int64_t, bytes) F(int64_t, version) F(int64_t, real_bytes) F(int64_t, from) F(int64_t, to)                  \
+    F(int64_t, rows) F(int64_t, threads) F(Matrix, matrix) F(Span, pre) F(Span, post) F(Rule, rule)
+
+typedef void *pointer;
+#define DECLARE(type, name) type name;
+typedef struct { SPAN_FIELDS(DECLARE) } Span;
+typedef struct { MATRIX_FIELDS(DECLARE) } Matrix;
+typedef struct { RULE_FIELDS(DECLARE) } Rule;
+typedef struct { NETWORK_FIELDS(DECLARE) } Network;
+typedef struct { STEP_FIELDS(DECLARE) } Step;
+typedef struct { UPDATE_FIELDS(DECLARE) } Update;
+
+/* Why a call was refused; nothing was written then */
+#define REFUSALS(F)                                                                                               \
+    F(DONE, "done")                                                                                               \
+    F(BAD_VERSION, "the structure is not of this version of the kernel")                                          \
+    F(BAD_SIZE, "a number of layers, units, rows or threads is out of range")                                     \
+    F(BAD_CODE, "a code is not known to this kernel")                                                             \
+    F(BAD_COUNT, "a tensor does not have the size that the network and the batch ask for")                        \
+    F(BAD_QUEUE, "a queue of updates has no room for this batch")                                                 \
+    F(BAD_MOMENTS, "the optimiser's moments are missing")                                                         \
+    F(NO_MEMORY, "not enough memory for a step")
+#define LIST(code, message) code,
+enum { REFUSALS(LIST) REFUSAL_COUNT };
+
+EXPORT int ptncn_step(const Network *net, const Step *step);
+EXPORT int ptncn_update(const Update *update);
+EXPORT const char *ptncn_layout(void);           /* "Span 16: pointer data, int64_t count; Matrix …" */
+EXPORT const char *ptncn_message(int refusal);
+
+#endif

@@ -1,0 +1,236 @@
+"""Which code takes a step: the compiled kernel where it knows the rules, PyTorch (`equations`) everywhere else.
+
+Both give the same numbers. With a few dozen units the time of a step in PyTorch is that of its hundred calls; with
+thousands of units and one row, that of products which do not read memory as fast as it can be read; with some dozens
+of rows, that of products which BLAS, made for matrices that are large both ways, is slow at. The kernel is one call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ptncn import kernels
+from ptncn.distributions import Distribution
+from ptncn.network.activations import ACTIVATIONS, Activation
+from ptncn.network.config import Config
+from ptncn.network.layers import Layer
+from ptncn.network.state import PTNCNState
+from ptncn.updates import Group, LocalLearning
+
+SMALL = 1 << 18
+"""Weights of a network that stays in the processor's caches, so that norms are looked at after each step."""
+
+CLOCKS = ("products", "activations", "norms", "updates")
+"""What a kernel's clock distinguishes."""
+
+# Codes of `kernels/step.h`
+_PREDICT, _OBSERVE, _LEARN = range(3)
+_ACTIVATIONS = ("identity", "tanh", "sigmoid", "relu", "relu6", "leaky_relu", "gelu", "sign", "step")
+_ERROR_RULES = ("fixed", "temporal", "transpose")
+_RESCALINGS = ("none", "unit", "clip")
+_REDUCTIONS = ("sum", "mean", "sum_then_mean")
+_KINDS = "RWEbc"
+
+Outputs = tuple[Tensor, Tensor, list[Tensor], list[Tensor], list[Tensor]]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What calls with the same number of rows have in common; each call copies `step`."""
+
+    rows: int
+    sizes: list[int]
+    """Elements of prediction, logits, e⁰ …, z¹ … and y¹ …, which lie one after the other."""
+    total: int
+    offsets: tuple[int, ...]
+    """Bytes from the first of them to prediction, logits, e, z and y."""
+    step: Any
+
+
+class Kernel:
+    """The kernel bound to the weights and moments of one network.
+
+    Nothing here changes after construction but caches that are replaced as a whole: calls of several threads share
+    no argument and no scratch memory.
+    """
+
+    def __init__(self, layers: list[Layer], learning: LocalLearning, output: Distribution, config: Config) -> None:
+        library = kernels.load()
+        assert library is not None
+        self._function = library.ptncn_step
+        self._step_type = kernels.structure("Step")
+        self.weights = {name: part for layer in layers for name, part in layer.synapses().items()}
+        self.small = sum(part.weight.numel() for part in self.weights.values()) <= SMALL
+        self.dtype = layers[0].W.weight.dtype
+        self.sizes = [layers[0].W.weight.shape[1], *(layer.W.weight.shape[0] for layer in layers)]
+        self.learning = learning
+        self.clock: Tensor | None = None
+        self._names = [f"{kind}{layer.number}" for layer in layers for kind in _KINDS]
+        self._groups = [Group(), Group(lr_factor=config.error_lr_factor), Group(regularized=False)]
+        self._queues = [name for name, part in self.weights.items() if learning.postpones(part, name)]
+        self._held: list[Any] = []  # what the structures point to
+        self._plan: _Plan | None = None
+        self._network = self._describe(layers, output, config)
+
+    def __call__(
+        self, x: Tensor, state: PTNCNState, *, learn: bool, mask: Tensor | None = None, teaches: Tensor | None = None
+    ) -> Outputs:
+        """Prediction, logits, e⁰ … e^{L−1}, z¹ … zᴸ and y¹ … yᴸ, each (B, n). State and weights move on.
+
+        Rows outside `mask` (B,) are not observed, rows outside `teaches` (B,) not learnt from.
+        """
+        rows, dtype, depth = state.batch_size, self.dtype, len(self.sizes) - 1
+        plan, step, outputs = self._begin(rows, _LEARN if learn else _OBSERVE)
+        x, corrected, uncorrected, displacement = x.contiguous(), state.corrected, state.uncorrected, state.displacement
+        step.x, step.x_count = kernels.span(x, dtype)
+        step.corrected, step.corrected_count = kernels.span(corrected, dtype)
+        if uncorrected is not None:
+            step.uncorrected, step.uncorrected_count = kernels.span(uncorrected, dtype)
+        if displacement is not None:
+            step.displacement, step.displacement_count = kernels.span(displacement, dtype)
+        mask, teaches = _contiguous(mask), _contiguous(teaches)
+        if mask is not None:
+            step.observed, step.observed_count = kernels.span(mask, torch.bool)
+        if teaches is not None:
+            step.teaches, step.teaches_count = kernels.span(teaches, torch.bool)
+        postponed = self._make_room(step, rows) if learn and self._queues else []
+        held = self._add_queues(step)
+        if learn:
+            step.rule, step.rule_error, step.rule_bias = self.learning.rules(self._groups)
+        kernels.check("step", self._function(ctypes.byref(self._network), ctypes.byref(step)))
+        del held
+        if learn:
+            self.learning.note_update(self.weights, postponed, rows, projected=self.small)
+        parts = outputs.split_with_sizes(plan.sizes, 1)
+        prediction, logits, *others = parts if rows == 1 else [part.view(rows, -1) for part in parts]
+        return prediction, logits, others[:depth], others[depth : 2 * depth], others[2 * depth :]
+
+    def predict(self, corrected: Tensor) -> Tensor:
+        """(B, n₀) what comes next; nothing moves."""
+        plan, step, outputs = self._begin(len(corrected), _PREDICT)
+        step.corrected, step.corrected_count = kernels.span(corrected, self.dtype)
+        held = self._add_queues(step)
+        kernels.check("step", self._function(ctypes.byref(self._network), ctypes.byref(step)))
+        del held
+        return outputs[:, : plan.sizes[0]].view(plan.rows, -1)
+
+    def watch(self) -> Tensor:
+        """(4,) the seconds that go into each of `CLOCKS`, from now on; it is written to at every step."""
+        self.clock = torch.zeros(len(CLOCKS), dtype=torch.float64)
+        return self.clock
+
+    def _begin(self, rows: int, phase: int) -> tuple[_Plan, Any, Tensor]:
+        """The arguments of a call, with places for what it gives."""
+        plan = self._plan
+        if plan is None or plan.rows != rows:
+            plan = self._plan = self._make_plan(rows)
+        outputs = torch.empty((1, plan.total), dtype=self.dtype)
+        step, start = self._step_type.from_buffer_copy(plan.step), outputs.data_ptr()
+        step.phase, step.threads = phase, torch.get_num_threads()
+        prediction, logits, e, z, y = plan.offsets
+        step.prediction, step.logits, step.z = start + prediction, start + logits, start + z
+        step.e, step.y = start + e, start + y
+        if self.clock is not None:
+            step.clock, step.clock_count = kernels.span(self.clock, torch.float64)
+        return plan, step, outputs
+
+    def _make_plan(self, rows: int) -> _Plan:
+        below, own = self.sizes[:-1], self.sizes[1:]
+        sizes = [rows * size for size in (self.sizes[0], self.sizes[0], *below, *own, *own)]
+        counts = [sizes[0], sizes[1], rows * sum(below), rows * sum(own), rows * sum(own)]
+        bytes_each = self._network.real_bytes
+        offsets = tuple(bytes_each * sum(counts[:i]) for i in range(len(counts)))
+        fields = ("prediction_count", "logits_count", "e_count", "z_count", "y_count")
+        step = kernels.new("Step", rows=rows, **dict(zip(fields, counts, strict=True)))
+        return _Plan(rows, sizes, sum(sizes), offsets, step)
+
+    def _make_room(self, step: Any, rows: int) -> list[str]:
+        """The names of the queues that a learning step goes into; all other queues are written."""
+        later = self.weights[self._queues[0]].postpones(rows)
+        for name in self._queues:
+            part = self.weights[name]
+            if later:
+                part.make_room(rows)
+            else:
+                part.write()
+        step.postpone = later
+        return self._queues if later else []
+
+    def _add_queues(self, step: Any) -> Any:
+        """Say how many rows each queue has."""
+        if not self._queues:
+            return None
+        counts = [self.weights[name].queued if name in self.weights else 0 for name in self._names]
+        held, step.queued, step.queued_count = kernels.array(ctypes.c_int64, counts)
+        return held
+
+    def _describe(self, layers: list[Layer], output: Distribution, config: Config) -> Any:
+        scope = config.beta if config.beta_scope == "all" else 1.0
+        phi = [_code(layer.phi) for layer in layers]
+        phi_o = [output.kernel_code, *(_code(layer.phi_o) for layer in layers[1:])]
+        arrays: dict[str, tuple[Any, list[Any]]] = {
+            "sizes": (ctypes.c_int64, self.sizes),
+            "phi": (ctypes.c_int64, phi),
+            "phi_o": (ctypes.c_int64, phi_o),
+            "matrices": (kernels.structure("Matrix"), [self._matrix(name) for name in self._names]),
+        }
+        fields: dict[str, int] = {}
+        for name, (kind, values) in arrays.items():
+            held, fields[name], fields[f"{name}_count"] = kernels.array(kind, values)
+            self._held.append(held)
+        return kernels.new(
+            "Network",
+            real_bytes=layers[0].W.weight.element_size(),
+            layers=len(layers),
+            **fields,
+            corrections=config.corrections,
+            presynaptic_z=config.presynaptic == "z",
+            teach_with_displacement=config.prediction_error == "e_z",
+            error_rule=_ERROR_RULES.index(config.error_rule),
+            rescale=_RESCALINGS.index(config.rescale),
+            reduction=_REDUCTIONS.index(config.reduction),
+            beta=config.beta,
+            gamma=scope * config.gamma,
+            lam=scope * config.lam * (1 if config.sparsity_sign == "derived" else -1),
+            temporal_sign=config.temporal_sign,
+            radius=config.radius,
+            max_norm=config.max_norm or 0.0 if self.small else 0.0,
+        )
+
+    def _matrix(self, name: str) -> Any:
+        part, optimizer = self.weights.get(name), self.learning.optimizer
+        if part is None:
+            return kernels.structure("Matrix")()
+        moments = optimizer.held(name)
+        first, second = optimizer.places(*moments) if moments else (None, None)
+        pre, post = part.room() if name in self._queues else (None, None)
+        tensors = {"weight": part.weight, "first": first, "second": second, "pre": pre, "post": post}
+        self._held.append(tensors)
+        return kernels.structure("Matrix")(**kernels.spans(self.dtype, **tensors))
+
+
+def _contiguous(rows: Tensor | None) -> Tensor | None:
+    return None if rows is None else rows.contiguous()
+
+
+def _code(phi: Activation) -> int | None:
+    """The kernel's number for an activation; None for one that it does not have."""
+    names = (code for code, name in enumerate(_ACTIVATIONS) if ACTIVATIONS[name] is phi)
+    return next(names, None)
+
+
+def bind_kernel(layers: list[Layer], learning: LocalLearning, output: Distribution, config: Config) -> Kernel | None:
+    """The kernel for this network, or None where the rules or the machine ask for PyTorch."""
+    codes = [_code(phi) for phi in (*(layer.phi for layer in layers), *(layer.phi_o for layer in layers[1:]))]
+    known = None not in (*codes, output.kernel_code, learning.optimizer.kernel_code) and not config.xi
+    known = known and config.teaching == "coupled" and all(layer.memory is None for layer in layers)
+    weights = [part.weight for layer in layers for part in layer.synapses().values()]
+    usable = all(weight.is_cpu and weight.is_contiguous() for weight in weights)
+    if not known or not usable or kernels.load() is None:
+        return None
+    return Kernel(layers, learning, output, config)

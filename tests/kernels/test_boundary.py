@@ -1,0 +1,185 @@
+"""C refuses what it does not know and what does not fit, before it touches anything."""
+
+import ctypes
+import warnings
+
+import pytest
+import torch
+
+from ptncn import PTNCN, kernels
+from ptncn.distributions import DISTRIBUTIONS
+from ptncn.network import backend
+from ptncn.updates import OPTIMIZERS
+
+pytestmark = pytest.mark.skipif(kernels.load() is None, reason="the compiled kernel was not built: no C compiler")
+
+
+class Call:
+    """A valid learning step, whose structures a test spoils before it is made."""
+
+    def __init__(self, **options):
+        self.net = PTNCN(4, [3, 2], dtype="float64", **options)
+        self.kernel = self.net._backend()[1]
+        self.state, self.x = self.net.begin(2), torch.rand(2, 4, dtype=torch.float64)
+        self.kernel(self.x, self.state, learn=False)
+        self.network = type(self.kernel._network).from_buffer_copy(self.kernel._network)
+        _, self.step, self.outputs = self.kernel._begin(2, 2)
+        fields = kernels.spans(
+            torch.float64, x=self.x, corrected=self.state.corrected, displacement=self.state.displacement
+        )
+        for name, value in fields.items():
+            setattr(self.step, name, value)
+        self.step.rule, self.step.rule_error, self.step.rule_bias = self.net.learning.rules(self.kernel._groups)
+        self.outputs.fill_(7.0)
+
+    def make(self):
+        code = kernels.load().ptncn_step(ctypes.byref(self.network), ctypes.byref(self.step))
+        kernels.check("step", code)
+
+    def refused(self, message):
+        before = [weight.clone() for weight in self.net.parameters()], self.state.corrected.clone()
+        with pytest.raises(kernels.KernelError, match=message):
+            self.make()
+        assert (self.outputs == 7.0).all()
+        assert torch.equal(self.state.corrected, before[1])
+        assert all(map(torch.equal, self.net.parameters(), before[0]))
+
+
+def test_a_call_that_fits_is_made():
+    call = Call()
+    call.make()
+    assert not (call.outputs == 7.0).any()
+
+
+@pytest.mark.parametrize("structure", ["network", "step"])
+@pytest.mark.parametrize("field", ["bytes", "version"])
+def test_structures_of_another_version_are_refused(structure, field):
+    call = Call()
+    setattr(getattr(call, structure), field, getattr(getattr(call, structure), field) + 1)
+    call.refused("not of this version")
+
+
+@pytest.mark.parametrize("rule", ["rule", "rule_error", "rule_bias"])
+@pytest.mark.parametrize("code", [-1, 99])
+def test_an_optimiser_that_c_does_not_know_is_refused(rule, code):
+    call = Call(optimizer="adam")
+    chosen = type(call.step.rule).from_buffer_copy(call.step.rule)
+    chosen.optimizer = code
+    setattr(call.step, rule, chosen)
+    call.refused("code is not known")
+
+
+@pytest.mark.parametrize("field", ["error_rule", "rescale", "reduction", "real_bytes"])
+@pytest.mark.parametrize("code", [-1, 99])
+def test_a_rule_that_c_does_not_know_is_refused(field, code):
+    call = Call()
+    setattr(call.network, field, code)
+    call.refused("code is not known")
+
+
+@pytest.mark.parametrize("field", ["phi", "phi_o"])
+def test_an_activation_that_c_does_not_know_is_refused(field):
+    call = Call()
+    held, address, count = kernels.array(ctypes.c_int64, [1, 99])
+    setattr(call.network, field, address)
+    call.refused("code is not known")
+    assert (len(held), count) == (2, 2)
+
+
+@pytest.mark.parametrize("field", ["rows", "threads"])
+@pytest.mark.parametrize("value", [0, -1, 1 << 40])
+def test_impossible_numbers_of_rows_and_threads_are_refused(field, value):
+    call = Call()
+    setattr(call.step, field, value)
+    call.refused("out of range")
+
+
+@pytest.mark.parametrize(
+    "field", ["x", "corrected", "displacement", "logits", "prediction", "e", "z", "y", "clock", "observed", "teaches"]
+)
+def test_memory_of_another_size_is_refused(field):
+    call = Call()
+    if getattr(call.step, field) is None:
+        setattr(call.step, field, call.x.data_ptr())
+    setattr(call.step, f"{field}_count", getattr(call.step, f"{field}_count") - 1)
+    call.refused("does not have the size")
+
+
+@pytest.mark.parametrize("field", ["x", "corrected", "displacement", "z"])
+def test_memory_that_is_missing_is_refused(field):
+    call = Call()
+    setattr(call.step, field, None)
+    call.refused("does not have the size")
+
+
+def test_more_rows_than_the_tensors_hold_are_refused():
+    call = Call()
+    call.step.rows = 4
+    call.refused("does not have the size")
+
+
+def test_moments_that_are_missing_are_refused():
+    call = Call()
+    call.step.rule.optimizer = 4
+    call.refused("moments are missing")
+
+
+def test_a_queue_without_room_is_refused(monkeypatch):
+    monkeypatch.setattr("ptncn.updates.deferred.LARGE", 0)
+    monkeypatch.setattr(backend, "SMALL", 0)
+    call = Call()
+    call.step.postpone = 1
+    for queued in (31, 33, -1):
+        held, call.step.queued, call.step.queued_count = kernels.array(ctypes.c_int64, [queued, *[0] * 9])
+        call.refused("no room")
+    assert len(held) == 10
+
+
+def test_spans_are_made_of_contiguous_tensors_of_the_right_type_only():
+    tensor = torch.zeros(4, 3)
+    assert kernels.span(tensor, torch.float32) == (tensor.data_ptr(), 12)
+    for wrong in (tensor.T, tensor[:, :2], tensor.double(), tensor.to("meta")):
+        with pytest.raises(kernels.KernelError, match=r"contiguous torch.float32 tensor on the CPU"):
+            kernels.span(wrong, torch.float32)
+
+
+def test_updates_whose_factors_do_not_fit_are_refused():
+    weight, rule = torch.zeros(5, 4), OPTIMIZERS["adam"]({}, PTNCN(1, [1]).config).rule(0.1, 0.0)
+    with pytest.raises(ValueError, match="no update of"):
+        kernels.update(rule, weight, weight.clone(), weight.clone(), torch.zeros(2, 4), torch.zeros(2, 4))
+    with pytest.raises(kernels.KernelError, match="moments are missing"):
+        kernels.update(rule, weight, None, weight.clone(), torch.zeros(2, 5), torch.zeros(2, 4))
+
+
+def test_codes_in_python_are_those_of_the_header():
+    header = (backend.kernels.bindings.Path(kernels.__file__).with_name("step.h")).read_text(encoding="utf-8")
+    codes = {}
+    for line in header.splitlines():
+        if line.startswith("enum {") and "REFUSALS" not in line:
+            names = [name.strip() for name in line[6 : line.index("}")].split(",")]
+            codes |= {name: code for code, name in enumerate(names)}
+    for name, optimizer in OPTIMIZERS.items():
+        assert optimizer.kernel_code in (None, codes.get(name.upper()))
+    assert [codes[name.upper()] for name in backend._ACTIVATIONS] == list(range(9))
+    assert [codes[name.upper()] for name in backend._ERROR_RULES] == [0, 1, 2]
+    assert [codes[name.upper()] for name in backend._RESCALINGS] == [0, 1, 2]
+    assert [codes[name.upper()] for name in backend._REDUCTIONS] == [0, 1, 2]
+    means = {"gaussian": "IDENTITY", "bernoulli": "SIGMOID", "categorical": "SOFTMAX"}
+    assert {name: DISTRIBUTIONS[name].kernel_code for name in means} == {name: codes[c] for name, c in means.items()}
+
+
+def test_a_library_that_cannot_be_loaded_is_done_without(monkeypatch):
+    def fail(path):
+        raise OSError("libgomp.so.1: cannot open shared object file")
+
+    monkeypatch.setattr(ctypes, "CDLL", fail)
+    kernels.load.cache_clear()
+    try:
+        with pytest.warns(UserWarning, match="steps run in PyTorch: libgomp"):
+            assert kernels.load() is None
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert PTNCN(7, [5])._backend()[1] is None
+    finally:
+        monkeypatch.undo()
+        kernels.load.cache_clear()

@@ -1,0 +1,242 @@
+"""Batches that change, threads that share a network, parameters that are rebound, states that do not fit."""
+
+import threading
+from copy import deepcopy
+
+import pytest
+import torch
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+import ptncn
+from ptncn import PTNCN
+from ptncn.network.gate import Gate
+from ptncn.updates import deferred
+
+pytestmark = pytest.mark.usefixtures("either_path")
+
+
+def frames(count, rows, size, seed=0):
+    return torch.rand(count, rows, size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def weights(net):
+    return {name: weight.clone() for name, weight in net.synapses().items()}
+
+
+@pytest.mark.parametrize("batches", [(1, 4), (1, 2, 3), (3, 1, 20), (4, 20, 1)])
+@pytest.mark.parametrize("large", [True, False])
+def test_batches_may_change_their_size_in_mid_life(batches, large, monkeypatch):
+    """The queue of postponed updates is empty, half full or just written when another batch size comes."""
+    results = []
+    for limit in (0 if large else 1 << 40, 1 << 40):
+        monkeypatch.setattr(deferred, "LARGE", limit)
+        monkeypatch.setattr("ptncn.network.backend.SMALL", 0 if large else 1 << 18)
+        net = PTNCN(6, [5, 4], dtype="float64", max_norm=None, lr=0.01, error_rule="transpose")
+        for turn in range(2):
+            for rows in batches:
+                state = net.begin(rows)
+                for x in frames(7 * turn + 9, rows, 6):
+                    net.step(x, state)
+        results.append(weights(net))
+    for name, weight in results[0].items():
+        torch.testing.assert_close(weight, results[1][name], rtol=0, atol=1e-10)
+
+
+def test_a_large_network_goes_from_batch_1_to_batch_4():
+    net = PTNCN(800, [700], dtype="float64")
+    for rows in (1, 4, 1, 2):
+        state = net.begin(rows)
+        for x in frames(33, rows, 800):
+            out = net.step(x, state)
+    assert torch.isfinite(out.prediction).all()
+
+
+def in_threads(count, work):
+    errors = []
+
+    def run(number):
+        try:
+            work(number)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors, errors[0]
+
+
+def test_threads_with_states_of_their_own_predict_what_they_would_alone():
+    net = PTNCN(40, [64, 32], dtype="float64", seed=1)
+    states, expected = [], []
+    for number in range(4):
+        state = net.begin(1 + number)
+        for x in frames(3, 1 + number, 40, seed=number):
+            net.step(x, state, learn=False)
+        states.append(state)
+        expected.append(net.predict(state))
+
+    def work(number):
+        for _ in range(100):
+            assert torch.equal(net.predict(states[number]), expected[number])
+            clone = states[number].clone()
+            assert torch.equal(net.step(expected[number], clone, learn=False).prediction, expected[number])
+
+    in_threads(4, work)
+
+
+def test_learning_steps_of_two_threads_exclude_each_other(monkeypatch):
+    """Without rescaling and with a fixed drive, updates of W commute: any order of whole steps gives the same sum."""
+    monkeypatch.setattr(deferred, "LARGE", 0)
+    options = {"rescale": "none", "lr": 1e-9, "error_rule": "fixed", "max_norm": None, "lam": 0.0}
+    results = []
+    for threaded in (True, False):
+        net = PTNCN(30, [40], dtype="float64", **options)
+        before = weights(net)
+
+        def work(number, net=net):
+            state = net.begin(1)
+            for x in frames(200, 1, 30, seed=number):
+                net.step(x, state)
+                net.predict(state)
+
+        if threaded:
+            in_threads(2, work)
+        else:
+            work(0)
+            work(1)
+        assert net.learning.optimizer.updates == 398
+        results.append({name: weight - before[name] for name, weight in weights(net).items()})
+    for name, change in results[0].items():
+        torch.testing.assert_close(change, results[1][name], rtol=0, atol=5e-12)  # an update is 1e-10
+
+
+def rebind_vector(net, other):
+    vector_to_parameters(parameters_to_vector(other.parameters()).clone(), net.parameters())
+
+
+def rebind_data(net, other):
+    for mine, theirs in zip(net.parameters(), other.parameters(), strict=True):
+        mine.data = theirs.data.clone()
+
+
+def rebind_some(net, other):
+    """Parameters that the caller already had, so that nothing is asked of the network."""
+    for name, theirs in other.named_parameters():
+        net._parameters[name].data = theirs.data.clone()
+
+
+def load_weights(net, other):
+    net.load_state_dict(other.state_dict())
+
+
+def assign_weights(net, other):
+    net.load_state_dict(deepcopy(other.state_dict()), assign=True)
+
+
+@pytest.mark.parametrize("rebind", [rebind_vector, rebind_data, rebind_some, load_weights, assign_weights])
+@pytest.mark.parametrize("large", [True, False])
+def test_predictions_use_the_parameters_of_now(rebind, large, monkeypatch):
+    monkeypatch.setattr(deferred, "LARGE", 0 if large else 1 << 40)
+    net, other = (PTNCN(6, [5, 4], dtype="float64", seed=seed, max_norm=0.3, weight_std=0.5) for seed in (0, 1))
+    state = net.begin(1)
+    for x in frames(5, 1, 6):
+        net.step(x, state)
+    rebind(net, other)
+    for x in frames(5, 1, 6, seed=1):
+        twin = state.clone()
+        assert torch.equal(net.predict(state), other.predict(state))
+        out, expected = net.step(x, state), other.step(x, twin)
+        torch.testing.assert_close(out.prediction, expected.prediction, rtol=0, atol=1e-12)
+    for name, weight in other.synapses().items():
+        torch.testing.assert_close(net.synapses()[name], weight, rtol=0, atol=1e-12)
+
+
+def test_a_square_matrix_that_was_transposed_in_place_is_noticed():
+    net = PTNCN(5, [5], dtype="float64", weight_std=0.5)
+    state = net.begin(1)
+    net.step(frames(1, 1, 5)[0], state)
+    net.W1.data = net.W1.data.T
+    plain = deepcopy(net)
+    plain.compiled = False
+    assert torch.allclose(net.predict(state), plain.predict(state), rtol=0, atol=1e-14)
+    assert torch.isfinite(net.step(frames(1, 1, 5)[0], state).prediction).all()
+
+
+def test_parameters_that_became_another_shape_or_type_are_refused():
+    net = PTNCN(5, [4], dtype="float64")
+    net.W1.data = torch.zeros(4, 3, dtype=torch.float64)
+    with pytest.raises(ValueError, match=r"W1: expected \(4, 5\)"):
+        net.predict(net.begin(1))
+    net = PTNCN(5, [4], dtype="float64")
+    net.R1.data = net.R1.data.float()
+    with pytest.raises(ValueError, match=r"R1: expected .* of torch.float64, got .* of torch.float32"):
+        net.begin(1)
+
+
+@pytest.mark.parametrize("field", ["corrected", "displacement", "uncorrected", "seen"])
+def test_a_state_that_says_four_rows_and_holds_one_is_refused(field):
+    net = PTNCN(6, [5, 4], presynaptic="z")
+    state, x = net.begin(4), torch.rand(4, 6)
+    net.step(x, state, mask=torch.tensor([True, True, False, True]))
+    setattr(state, field, getattr(state, field)[:1].clone())
+    for call in (lambda: net.step(x, state), lambda: net.predict(state), lambda: net.dream(state, 2)):
+        with pytest.raises(ValueError, match=rf"state\.{field}: expected shape \(4,"):
+            call()
+
+
+def test_such_a_state_from_a_checkpoint_is_refused_too(tmp_path):
+    net = PTNCN(6, [5, 4])
+    state = net.begin(1)
+    state.batch_size = 4
+    ptncn.save(tmp_path / "bad.ckpt", net, state)
+    with pytest.raises(ValueError, match=r"state\.corrected: expected a tensor of shape \(4, 15\)"):
+        ptncn.load(tmp_path / "bad.ckpt")
+
+
+def test_a_state_that_is_not_contiguous_is_stepped_all_the_same():
+    net, x = PTNCN(6, [5, 4]), torch.rand(2, 6)
+    state, plain = net.begin(2), net.begin(2)
+    net.step(x, state)
+    net.step(x, plain)
+    for name in ("corrected", "displacement"):
+        wide = torch.zeros(2, 2 * getattr(state, name).shape[1])
+        wide[:, ::2] = getattr(state, name)
+        setattr(state, name, wide[:, ::2])
+    torch.testing.assert_close(net.step(x, state, learn=False).prediction, net.step(x, plain, learn=False).prediction)
+    torch.testing.assert_close(state.corrected, plain.corrected)
+
+
+def test_an_observation_may_be_part_of_the_state():
+    net = PTNCN(6, [5], dtype="float64")
+    state = net.begin(1)
+    net.step(frames(1, 1, 6)[0], state)
+    out = net.step(state.corrected[:, :6], state)
+    assert torch.isfinite(out.prediction).all()
+
+
+def test_a_queue_that_does_not_fit_is_refused():
+    net = PTNCN(6, [5])
+    tree = net.snapshot()
+    for rows, width in ((1, 7), (33, 11)):
+        tree["postponed"]["R1"] = torch.zeros(rows, width), torch.zeros(rows, 5)
+        with pytest.raises(ValueError, match="queue: expected at most 32 rows"):
+            PTNCN(6, [5]).restore(tree)
+
+
+def test_a_gate_lets_readers_overlap_and_writers_alone():
+    gate, inside, seen = Gate(), [0, 0], []
+
+    def work(number):
+        for i in range(200):
+            writes = (i + number) % 7 == 0
+            with gate.writing if writes else gate.reading:
+                inside[writes] += 1
+                seen.append(tuple(inside))
+                inside[writes] -= 1
+
+    in_threads(4, work)
+    assert gate.readers == gate.waiting == gate.depth == 0
+    assert all(writers == 0 or (writers == 1 and readers == 0) for readers, writers in seen)
