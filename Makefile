@@ -5,7 +5,7 @@ READY  := $(VENV)/.installed
 SEED   ?= $(shell $(PYTHON) -c 'import secrets; print(secrets.randbelow(10**9))')
 SEED   := $(SEED)
 
-.PHONY: help setup demo test lint types unit fuzz mutants bench clean
+.PHONY: help setup demo test lint types unit fuzz mutants bench docs clean
 help:          ## what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -43,5 +43,9 @@ mutants: setup ## change the learning rules one at a time; the tests must notice
 bench: setup   ## time a learning step (a quarter of an hour; run it alone on the machine)
 	$(BIN)/python benchmarks/step.py
 
+docs: setup    ## build the documentation into site/ and say how to open it
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Open site/index.html in a browser."
+
 clean:         ## remove the environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build site
