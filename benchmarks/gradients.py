@@ -1,8 +1,10 @@
 """How exact RTRL is, how noisy UORO and KF-RTRL are, and what each of them costs; written as one record.
 
     python benchmarks/gradients.py results/gradient/forward-mode.json
+    python benchmarks/gradients.py results/gradient/rivals.json rivals
 
-Takes some minutes on one core. docs/forward-mode.md explains the numbers.
+The second measures the rules that keep a part of the influence, and exact RTRL of diagonal cells. Both take some
+minutes on one core. docs/forward-mode.md explains the numbers.
 """
 
 from __future__ import annotations
@@ -50,9 +52,9 @@ def bptt(learner: Any, xs: Tensor, masks: Tensor) -> dict[str, Tensor]:
     return dict(zip(names, torch.autograd.grad(loss, weights), strict=True))
 
 
-def exactness(cell: str, depth: int) -> dict[str, Any]:
+def exactness(cell: str, depth: int, **options: Any) -> dict[str, Any]:
     """The largest difference between RTRL's summed gradient and BPTT's: 30 steps, 4 rows, masks at random."""
-    learner: Any = make(f"{cell}-rtrl", input_size=5, hidden_size=10, depth=depth, dtype="float64")
+    learner: Any = make(f"{cell}-rtrl", input_size=5, hidden_size=10, depth=depth, dtype="float64", **options)
     xs = frames(30, 4, 5)
     masks = torch.rand(30, 4, generator=torch.Generator().manual_seed(1)) < 0.7
     state, total = learner.begin(4), {name: torch.zeros_like(w) for name, w in learner.named_parameters()}
@@ -121,7 +123,7 @@ def noise(cell: str, depth: int, rule: str, hidden_size: int, steps: int, draws:
 
 
 def while_learning(kind: str, seeds: int = 5, **options: Any) -> dict[str, Any]:
-    """The gradient meter on an LSTM of 16 units that learns sine mixtures: 4 rows, 100 steps, five seeds."""
+    """The gradient meter on a cell of 16 units that learns sine mixtures: 4 rows, 100 steps, five seeds."""
     cosines, ratios = [], []
     for seed in range(seeds):
         meter = GradientMeter(make(kind, input_size=5, hidden_size=16, seed=seed, output="bernoulli", **options))
@@ -187,14 +189,29 @@ def record() -> dict[str, Any]:
     }
 
 
-def main(path: str) -> None:
+def rivals() -> dict[str, Any]:
+    return {
+        "exactness": [exactness("elstm", 1), exactness("lru", 1)],
+        "while_learning": [
+            *(while_learning(f"lstm-{rule}") for rule in ("rtrl", "snap1", "e-prop", "immediate")),
+            while_learning("lstm-e-prop", feedback="random"),
+            *(while_learning(f"{cell}-{rule}") for cell in ("gru", "rnn") for rule in ("snap1", "immediate")),
+            while_learning("rnn-rflo", feedback="symmetric"),
+            while_learning("rnn-rflo"),
+            while_learning("elstm-rtrl"),
+            *(while_learning("lru-rtrl", layers=layers) for layers in (1, 2, 3)),
+        ],
+    }
+
+
+def main(path: str, what: str = "") -> None:
     torch.set_num_threads(1)
     start = time.perf_counter()
     content = {
-        "command": f"python benchmarks/gradients.py {path}",
+        "command": f"python benchmarks/gradients.py {path} {what}".strip(),
         "versions": {"ptncn": ptncn.__version__, "torch": torch.__version__, "python": platform.python_version()},
         "threads": 1,
-        **record(),
+        **(rivals() if what == "rivals" else record()),
     }
     content["seconds"] = round(time.perf_counter() - start, 1)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -202,4 +219,4 @@ def main(path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -1,8 +1,9 @@
 """What every learner reaches on the small tasks of tests/learners/test_tasks.py; written as one record.
 
     python benchmarks/learners.py results/learners/tasks.json
+    python benchmarks/learners.py results/learners/rivals.json lstm-immediate lru-rtrl
 
-Takes some minutes. docs/learners.md shows the numbers.
+Names after the file limit it to those learners. Takes some minutes. docs/learners.md shows the numbers.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "learners"))
 from test_tasks import TASKS, batches, error_of
 
 
-def reached() -> dict[str, dict[str, float]]:
+def reached(learners: list[str]) -> dict[str, dict[str, float]]:
     """The error of each learner on each task."""
-    pairs = [(name, task) for name in names() for task in TASKS]
-    errors: dict[str, dict[str, float]] = {name: {} for name in names()}
+    pairs = [(name, task) for name in learners for task in TASKS]
+    errors: dict[str, dict[str, float]] = {name: {} for name in learners}
     for name, task in track(pairs, description="learners × tasks"):
         errors[name][task] = round(error_of(name, task), 4)
     return errors
@@ -49,16 +50,20 @@ def microstates() -> dict[str, dict[str, float]]:
     return found
 
 
-if __name__ == "__main__":
+def main(path: str, *learners: str) -> None:
     torch.set_num_threads(1)
     record = {
-        "command": "python benchmarks/learners.py results/learners/tasks.json",
+        "command": " ".join(["python benchmarks/learners.py", path, *learners]),
         "versions": {"ptncn": ptncn.__version__, "torch": torch.__version__, "python": platform.python_version()},
         "stated": {name: task.stated for name, task in TASKS.items()},
         "sequences": {task: sum(xs.shape[1] for xs in batches(task, True)) for task in TASKS},
-        "errors": reached(),
-        "sab_on_a_stream": microstates(),
+        "errors": reached(list(learners) or names()),
     }
-    path = Path(sys.argv[1])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    if not learners:
+        record["sab_on_a_stream"] = microstates()
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -25,7 +25,7 @@ def frames(steps, batch_size, input_size, seed=0, output="bernoulli"):
 
 
 def any_masks(steps, batch_size, seed=0):
-    """(T, B) masks without a pattern: late starts, gaps, early ends, and steps that nobody sees."""
+    """(T, B) masks without a pattern: late starts, gaps, early ends, and steps that mask every row."""
     masks = torch.rand(steps, batch_size, generator=torch.Generator().manual_seed(seed)) < 0.6
     masks[steps // 2] = False
     return masks
@@ -57,7 +57,7 @@ def bptt_gradient(learner, xs, masks=None):
 
 
 def held_gradients(learner, xs, masks=None):
-    """The learner's own gradient at each step, its weights held: the first step teaches nobody anything."""
+    """The learner's own gradient at each step, its weights held: the first step teaches nothing."""
     state = learner.begin(xs.shape[1])
     for t, x in enumerate(xs):
         mask = None if masks is None else masks[t]

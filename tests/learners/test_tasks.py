@@ -31,7 +31,7 @@ CLEVER = [name for name in names() if name not in TRIVIAL]
 class Task:
     output: str
     batches: int
-    """Of training."""
+    """Batches to learn from."""
     make: Callable[[int, bool], list[Tensor]]
     """(T, B, n) as many batches as asked for, for training or else for testing."""
     stated: float
@@ -142,7 +142,7 @@ def test_sines_are_gone_on_with(name: str) -> None:
 SINES_ONLY = {f"{cell}-{rule}" for cell in ("gru", "rhn") for rule in ("immediate", "snap1", "e-prop")}
 """The other cells of these rules are taken through all three tasks."""
 TOO_NOISY = {"lstm-uoro", "rhn-uoro"}
-"""2.78 and 2.76 after this pass: a rank-one estimate learns letters too slowly to be told from their mean."""
+"""2.78 and 2.76 after this pass: a rank-one estimate learns letters too slowly to beat their mean."""
 
 
 @pytest.mark.parametrize("name", [name for name in CLEVER if name not in TOO_NOISY | SINES_ONLY])

@@ -93,30 +93,30 @@ def test_predictions_need_not_be_kept():
 
 
 def test_evaluate_pools_all_batches_and_reports_how_far_it_is():
-    told: list[int] = []
+    counted: list[int] = []
     learner = Diary()
     wide = torch.ones(2, 3, 2)
     mask = torch.tensor([[True, True, True], [True, False, True]])
-    result = evaluate(learner, iter([FRAMES, (FRAMES, None), (wide, mask)]), [SE()], progress=told.append)
+    result = evaluate(learner, iter([FRAMES, (FRAMES, None), (wide, mask)]), [SE()], progress=counted.append)
     # Each time FRAMES gives, at t = 1, rows of 16 + 16, and at t = 2 the frames 8 … 11 against 4, 6, 8, 10.
     frames = [32.0, 32.0, 16 + 9.0, 4 + 1.0]
     assert result == {"se": pytest.approx((2 * sum(frames) + 2 * 0.0) / (2 * 4 + 2))}
-    assert told == [2, 4, 7]
+    assert counted == [2, 4, 7]
     assert learner.calls.count(("end",)) == 3
 
 
 @pytest.mark.parametrize(
     ("sequence", "options", "message"),
     [
-        (FRAMES[0], {}, r"shape \(2, 2\); \(T, B, n\) with n = 2"),
+        (FRAMES[0], {}, r"expected \(T, B, n\) with n = 2 .*got shape \(2, 2\)"),
         (FRAMES[0], {"batch_first": True}, r"\(B, T, n\)"),
-        (torch.zeros(3, 2, 5), {}, r"shape \(3, 2, 5\).* n = 2"),
+        (torch.zeros(3, 2, 5), {}, r" n = 2 .*got shape \(3, 2, 5\)"),
         (torch.zeros(0, 2, 2), {}, "at least one step"),
-        (FRAMES, {"mask": torch.ones(2, 3)}, r"mask has shape \(2, 3\); one entry a frame, \(3, 2\)"),
+        (FRAMES, {"mask": torch.ones(2, 3)}, r"mask: expected one entry a frame, shape \(3, 2\), got \(2, 3\)"),
         (FRAMES, {"state": State(batch_size=5)}, "state is of 5 sequences, but the batch has 2"),
     ],
 )
-def test_bad_shapes_are_named_with_what_would_be_right(sequence, options, message):
+def test_bad_shapes_are_named_with_what_was_expected(sequence, options, message):
     learner = Diary()
     with pytest.raises(ValueError, match=message):
         run(learner, sequence, **options)

@@ -144,7 +144,7 @@ class RecurrentLearner(nn.Module):
         return self.state_type(batch_size=batch_size, kind=self.kind, hidden=self.cell.begin(batch_size))
 
     def step(self, x: Tensor, state: Any, *, learn: bool = True, mask: Tensor | None = None) -> Step:
-        """Predict, observe `x` (B, n), advance `state` in place and, unless told otherwise, learn."""
+        """Predict, observe `x` (B, n), advance `state` in place and, with `learn`, learn."""
         raise NotImplementedError
 
     def end(self, state: Any) -> None:

@@ -1,4 +1,4 @@
-"""The two trivial learners that keep everyone honest: the last observation, and the running mean."""
+"""The two trivial baselines: the last observation, and the running mean."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TrivialLearner:
         check_size("input_size", input_size)
         check_positive("floor", floor)
         if floor >= 0.5:
-            raise ValueError(f"floor is {floor}; a small probability below 0.5 would be right")
+            raise ValueError(f"floor: expected a probability below 0.5, got {floor}")
         check_choice("dtype", dtype, DTYPES)
         self.input_size, self.floor = input_size, floor
         self.output = DISTRIBUTIONS.find(output)
@@ -73,7 +73,7 @@ class TrivialLearner:
         return TrivialState(batch_size=batch_size, kind=self.kind, last=last)
 
     def step(self, x: Tensor, state: TrivialState, *, learn: bool = True, mask: Tensor | None = None) -> Step:
-        """Predict, observe `x` (B, n), advance `state` in place and, unless told otherwise, learn."""
+        """Predict, observe `x` (B, n), advance `state` in place and, with `learn`, learn."""
         self._check_state(state)
         mask = check_mask(mask, state.batch_size, self._like.device)
         x = check_observation(x, state.batch_size, self.input_size, self._like, mask)

@@ -162,7 +162,7 @@ def make_cell(
 ) -> Cell:
     """A cell with weights drawn uniformly from ±1/√H, as `torch.nn` does, but from `generator`.
 
-    `gate_bias` is the initial bias of the gate that decides what is kept (LSTM: forget, 1 unless told; GRU:
+    `gate_bias` is the initial bias of the gate that decides what is kept (LSTM: forget, 1 by default; GRU:
     update, 0; RHN: transform, −2). `depth` counts the micro-steps of an RHN.
 
     >>> cell = make_cell("lstm", 3, 5, torch.Generator().manual_seed(0))

@@ -182,7 +182,7 @@ class ESN(nn.Module):
 
     @torch.no_grad()
     def step(self, x: Tensor, state: ESNState, *, learn: bool = True, mask: Tensor | None = None) -> Step:
-        """Predict, observe `x` (B, n), advance `state` in place and, unless told otherwise, learn."""
+        """Predict, observe `x` (B, n), advance `state` in place and, with `learn`, learn."""
         self._check_state(state)
         mask = check_mask(mask, state.batch_size, state.z.device)
         x = check_observation(x, state.batch_size, self.input_size, state.z, mask)

@@ -40,8 +40,8 @@ class TBPTT(UnrollingLearner):
         check_size("stride", stride)
         if window < stride:
             raise ValueError(
-                f"window is {window} and stride {stride}: steps would be forgotten before an update learns "
-                f"from them; a window of at least {stride} would be right"
+                f"window: expected at least the stride, {stride}, got {window}; steps would be forgotten before an "
+                f"update learns from them"
             )
         self.window, self.stride = window, stride
         super().__init__(input_size, hidden_size, **common)

@@ -58,19 +58,19 @@ class UnrollingLearner(RecurrentLearner):
     def step(self, x: Tensor, state: Any, *, learn: bool = True, mask: Tensor | None = None) -> Step:
         """Predict, observe `x` (B, n), advance `state` and, if this is to be learnt from, store it."""
         x, mask = self.check_step(x, state, mask)
-        anyone = mask is None or bool(mask.any())  # a step that nobody saw is no step of a window
-        if learn and anyone:
+        observed = mask is None or bool(mask.any())  # a step with all rows masked is no step of a window
+        if learn and observed:
             self.check_room(state)
         logits = self.logits(state)
         scored = scored_rows(state, mask, logits)
-        if anyone and learn:
+        if observed and learn:
             if state.closed:
                 self.update(state)
                 state.forget()
             self.store(x, mask, scored, state)
-        elif anyone and state.xs:
+        elif observed and state.xs:
             state.closed = True
-        if anyone:
+        if observed:
             self.observe(x, mask, state)
         state.advance(mask)
         return self.outcome(logits, x, mask, scored)

@@ -42,7 +42,7 @@ class Meter(Protocol):
 class FrameMean(ABC):
     """The mean of one number a frame, over all scored frames of all sequences alike.
 
-    The sums are float64 and stay on the device of the learner until somebody asks for them.
+    The sums are float64 and stay on the device of the learner until `compute` is called.
     """
 
     name: str

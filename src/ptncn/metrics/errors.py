@@ -16,8 +16,8 @@ class SE(FrameMean):
     """Squared error: summed over the n features of a frame, mean over frames and sequences.
 
     >>> from ptncn.learner import Step
-    >>> guess, everyone = torch.tensor([[0.5, 0.0]]), torch.tensor([True])
-    >>> step = Step(prediction=guess, logits=guess, errors=(), scored=everyone)
+    >>> guess, scored = torch.tensor([[0.5, 0.0]]), torch.tensor([True])
+    >>> step = Step(prediction=guess, logits=guess, errors=(), scored=scored)
     >>> meter = SE()
     >>> meter.update(step, torch.tensor([[1.0, 1.0]]))
     >>> meter.compute()

@@ -77,8 +77,8 @@ def evaluate(
 ) -> dict[str, Any]:
     """Run over batches of new sequences, with masks or without, and return each meter's value by its name.
 
-    With `learn=True` this is one epoch of training, scored before each update. `progress` is told the number
-    of sequences done after each batch.
+    With `learn=True` this is one epoch of training, scored before each update. `progress` is called with the
+    number of sequences done after each batch.
     """
     done = 0
     for batch in batches:
@@ -101,16 +101,16 @@ def evaluate(
 def _time_major(
     learner: Learner, sequence: Tensor, mask: Tensor | None, batch_first: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """Both with time first, or an error that says what would have been right."""
+    """Both with time first, or an error that says what was expected."""
     layout = "(B, T, n)" if batch_first else "(T, B, n)"
     if sequence.dim() != 3 or sequence.shape[-1] != learner.input_size or 0 in sequence.shape:
         raise ValueError(
-            f"sequences have shape {tuple(sequence.shape)}; {layout} with n = {learner.input_size}, "
-            "at least one step and one row would be right"
+            f"sequences: expected {layout} with n = {learner.input_size} and at least one step and one row, got shape "
+            f"{tuple(sequence.shape)}"
         )
     if mask is not None and mask.shape != sequence.shape[:2]:
         raise ValueError(
-            f"mask has shape {tuple(mask.shape)}; one entry a frame, {tuple(sequence.shape[:2])}, is right"
+            f"mask: expected one entry a frame, shape {tuple(sequence.shape[:2])}, got {tuple(mask.shape)}"
         )
     if not batch_first:
         return sequence, mask
