@@ -21,6 +21,8 @@ from ptncn.metrics import bytes_of
 N, H, B, T = 4, 6, 3, 12
 SMALL = {
     "tbptt": {"window": 6, "stride": 4},
+    "fp": {"context": 3, "horizon": 3},
+    "cfp": {"context": 3, "horizon": 3},
     "sab": {"k_top": 2, "k_trunc": 3, "k_attn": 2, "memory": 4, "attention_size": 5},
 }
 """Windows and memories that fill up within a short test."""

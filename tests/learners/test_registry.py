@@ -17,7 +17,7 @@ def test_it_holds_every_learner_of_the_comparison() -> None:
     cells = ["lstm", "gru", "rnn", "rhn"]
     rules = ["bptt", "tbptt", "rtrl", "uoro", "kf-rtrl", "immediate", "snap1"]
     wanted = {f"{cell}-{rule}" for cell in cells for rule in rules}
-    wanted |= {"lstm-e-prop", "gru-e-prop", "rhn-e-prop", "rnn-rflo", "elstm-rtrl", "lru-rtrl"}
+    wanted |= {"lstm-e-prop", "gru-e-prop", "rhn-e-prop", "rnn-rflo", "elstm-rtrl", "lru-rtrl", "lstm-fp", "lstm-cfp"}
     wanted |= {"ptncn", "lstm-sab", "rnn-sab", "esn-ridge", "esn-rls", "esn-sgd", "copy", "mean"}
     assert set(names()) == wanted
 

@@ -56,6 +56,8 @@ class RecurrentLearner(nn.Module):
 
     rule: ClassVar[str]
     state_type: ClassVar[type[RecurrentState]] = RecurrentState
+    reads_state: bool = True
+    """Whether the logits are a linear map of the cell's visible state, which the gradient meter relies on."""
 
     def __init__(
         self,

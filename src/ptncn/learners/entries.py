@@ -155,6 +155,24 @@ RULES = {
         cells=("lstm", "rnn"),
         tuned_like="bptt",  # attention over the past leaves cell and loss alone
     ),
+    "fp": Rule(
+        "ptncn.learners.future:FuturePredictor",
+        "encoder and future predictor",
+        "unrolled",
+        "B·n·window",
+        (0, (4, 1, 1, 1)),
+        cells=("lstm",),
+        tuned_like="bptt",
+    ),
+    "cfp": Rule(
+        "ptncn.learners.future:CompositePredictor",
+        "composite future predictor",
+        "unrolled",
+        "B·n·window",
+        (0, (2, 1)),
+        cells=("lstm",),
+        tuned_like="fp",
+    ),
     "rtrl": Rule(
         "ptncn.learners.rtrl:RTRL",
         "real-time recurrent learning",

@@ -127,6 +127,7 @@ class SAB(UnrollingLearner):
         check_choice("cell for sab", common.get("cell", "lstm"), {"lstm": None, "rnn": None})
         self.k_top, self.k_trunc, self.k_attn, self.memory = k_top, k_trunc, k_attn, memory
         self.microstate, self.attends, self.attention_size = microstate, attention, attention_size
+        self.reads_state = not attention
         super().__init__(input_size, hidden_size, **common)
 
     def readout_size(self) -> int:

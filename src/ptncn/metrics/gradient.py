@@ -49,12 +49,12 @@ class GradientMeter:
     name = "gradient"
 
     def __init__(self, learner: Any) -> None:
-        if not isinstance(learner, RecurrentLearner) or learner.readout_size() != learner.hidden_size:
+        if not isinstance(learner, RecurrentLearner) or not learner.reads_state:
             raise TypeError(
                 f"{getattr(learner, 'kind', type(learner).__name__)!r} cannot be measured: there is an exact gradient "
                 "only for a cell with a linear readout that learns by gradients of its own loss, such as 'lstm-uoro'; "
-                "the P-TNCN follows local rules, an ESN leaves its recurrent weights alone, and attention is a "
-                "network of another kind"
+                "the P-TNCN follows local rules, an ESN leaves its recurrent weights alone, and attention and "
+                "decoders are networks of another kind"
             )
         self.learner = learner
         self.kind, self.input_size = learner.kind, learner.input_size

@@ -1,0 +1,170 @@
+"""LSTM future predictors (Srivastava, Mansimov and Salakhutdinov, 2015): an encoder, and decoders that go on from it.
+
+The encoder reads `context` frames. A decoder with weights of its own starts from the encoder's state and generates the
+next `horizon` frames; in the composite model a second one generates the context again, last frame first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ptncn.learner import Step
+from ptncn.learners.base import RecurrentState, check_size, keep_masked
+from ptncn.learners.cells import Cell, Hidden, make_cell, make_readout
+from ptncn.learners.unrolled import UnrolledState, UnrollingLearner
+
+
+@dataclass(kw_only=True)
+class FutureState(UnrolledState):
+    last: Tensor
+    """(B, n) the last observation of each row; zeros before the first."""
+
+
+class FuturePredictor(UnrollingLearner):
+    """Encode some frames, then predict the next ones all at once; one update a window, and one in `end`.
+
+    The loss is the mean over the predicted frames, the decoder being shown the true frame before each of them where it
+    is `conditional`. A window has `context` + `horizon` frames; one that ends early is split in half.
+
+    The protocol asks for one frame ahead after each observation: that is the decoder's first frame, taken from wherever
+    the encoder is. Training asks for it only at the end of the context, so these one-step errors are not what the model
+    is made for; `dream` gives the frames that it is.
+
+    >>> from ptncn.learners import make
+    >>> learner = make("lstm-fp", input_size=4, hidden_size=8)
+    >>> state = learner.begin(batch_size=2)
+    >>> for frame in torch.rand(10, 2, 4):
+    ...     out = learner.step(frame, state)
+    >>> learner.dream(state, steps=10).shape
+    torch.Size([10, 2, 4])
+    """
+
+    rule = "fp"
+    state_type = FutureState
+    reads_state = False
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        context: int = 10,
+        horizon: int = 10,
+        conditional: bool = True,
+        **common: Any,
+    ) -> None:
+        """
+        :param context: frames that the encoder reads before the decoder takes over.
+        :param horizon: frames that the decoder predicts.
+        :param conditional: show the decoder the frame before the one it predicts; else it sees zeros.
+        :param common: see `RecurrentLearner`.
+        """
+        check_size("context", context)
+        check_size("horizon", horizon)
+        self.context, self.horizon, self.conditional = context, horizon, conditional
+        super().__init__(input_size, hidden_size, **common)
+
+    def build(self) -> None:
+        self.decoder = self.make_decoder()
+
+    def make_decoder(self) -> Cell:
+        """A cell like the encoder's, with weights of its own."""
+        name = self.kind.partition("-")[0]
+        dtype = self.readout.weight.dtype
+        return make_cell(name, self.input_size, self.hidden_size, self.generator, dtype=dtype)
+
+    def options(self) -> dict[str, Any]:
+        own = {"context": self.context, "horizon": self.horizon, "conditional": self.conditional}
+        return {**super().options(), **own}
+
+    def begin_state(self, batch_size: int) -> RecurrentState:
+        last = self.readout.weight.new_zeros(batch_size, self.input_size)
+        return FutureState(batch_size=batch_size, kind=self.kind, hidden=self.cell.begin(batch_size), last=last)
+
+    def step(self, x: Tensor, state: Any, *, learn: bool = True, mask: Tensor | None = None) -> Step:
+        """Predict, observe `x` (B, n), advance `state` and, with `learn`, learn when a window is full."""
+        out = super().step(x, state, learn=learn, mask=mask)
+        if learn and len(state.xs) == self.context + self.horizon:
+            self.update(state)
+            state.forget()
+        return out
+
+    def logits(self, state: Any) -> Tensor:
+        logits: Tensor = self.readout(self.decoder(self._shown(state.last), state.hidden)[0])
+        return logits
+
+    @torch.no_grad()
+    def dream(self, state: Any, steps: int) -> Tensor:
+        """(steps, B, n) the frames that the decoder generates from here, each shown to it as if it had come."""
+        self.check_state(state)
+        check_size("steps", steps)
+        hidden, frame, frames = state.hidden, state.last, []
+        for _ in range(steps):
+            hidden = self.decoder(self._shown(frame), hidden)
+            frame = self.output.mean(self.readout(hidden[0]))
+            frames.append(frame)
+        return torch.stack(frames)
+
+    def observe(self, x: Tensor, mask: Tensor | None, state: Any) -> None:
+        super().observe(x, mask, state)
+        (state.last,) = keep_masked(mask, (x.clone(),), (state.last,))
+
+    def loss(self, state: Any) -> Tensor | None:
+        split = min(self.context, max(1, len(state.xs) // 2))
+        scored = torch.stack(state.scored_at[split:]) if len(state.xs) > split else None  # (t, B)
+        if scored is None or not scored.any():
+            return None
+        hidden, shown = state.before[0], torch.zeros_like(state.last)
+        for x, mask in zip(state.xs[:split], state.masks[:split], strict=True):
+            hidden = keep_masked(mask, self.cell(x, hidden), hidden)
+            (shown,) = keep_masked(mask, (x,), (shown,))
+        logits = self.readout(self._decode(self.decoder, hidden, shown, state.xs[split:], state.masks[split:]))
+        surprise = self.output.nll(logits, torch.stack(state.xs[split:]))
+        loss: Tensor = torch.where(scored, surprise, 0.0).sum() / (scored.any(1).sum() * state.batch_size)
+        return loss + self.reconstruction_loss(hidden, state, split)
+
+    def reconstruction_loss(self, hidden: Hidden, state: Any, split: int) -> Tensor | float:
+        """What the encoder's state says of the context; nothing, but in the composite model."""
+        return 0.0
+
+    def _shown(self, frame: Tensor) -> Tensor:
+        return frame if self.conditional else torch.zeros_like(frame)
+
+    def _decode(
+        self, decoder: Cell, hidden: Hidden, shown: Tensor, xs: list[Tensor], masks: list[Tensor | None]
+    ) -> Tensor:
+        """(t, B, H) the decoder's visible states, each before it is shown the frame that it predicts."""
+        visible = []
+        for x, mask in zip(xs, masks, strict=True):
+            hidden = keep_masked(mask, decoder(self._shown(shown), hidden), hidden)
+            (shown,) = keep_masked(mask, (x,), (shown,))
+            visible.append(hidden[0])
+        return torch.stack(visible)
+
+
+class CompositePredictor(FuturePredictor):
+    """The future predictor with a second decoder that generates the context again, last frame first.
+
+    Both losses are added, so that the encoder keeps what was as well as what comes.
+    """
+
+    rule = "cfp"
+
+    def build(self) -> None:
+        super().build()
+        self.reconstructor = self.make_decoder()
+        dtype = self.readout.weight.dtype
+        self.reconstruction = make_readout(self.hidden_size, self.input_size, self.generator, dtype)
+
+    def reconstruction_loss(self, hidden: Hidden, state: Any, split: int) -> Tensor | float:
+        xs, masks = state.xs[split - 1 :: -1], state.masks[split - 1 :: -1]
+        visible = self._decode(self.reconstructor, hidden, torch.zeros_like(state.last), xs, masks)
+        surprise = self.output.nll(self.reconstruction(visible), torch.stack(xs))  # (t, B)
+        ones = torch.ones_like(surprise[0], dtype=torch.bool)
+        observed = torch.stack([ones if mask is None else mask for mask in masks])
+        loss: Tensor = torch.where(observed, surprise, 0.0).sum() / (len(xs) * state.batch_size)
+        return loss
