@@ -114,7 +114,7 @@ class TestPictures:
     def test_images_of_different_sizes_name_the_odd_one(self, tmp_path):
         Image.new("L", (4, 4)).save(tmp_path / "1.png")
         Image.new("L", (4, 5)).save(tmp_path / "2.png")
-        with pytest.raises(DataError, match=r"2\.png: \(5, 4\) pixels, the first image \(4, 4\)"):
+        with pytest.raises(DataError, match=r"2\.png: expected \(4, 4\) pixels as in the first image, got \(5, 4\)"):
             load_sequences(tmp_path)
 
     @pytest.mark.parametrize("name", ["x.png", "x.gif"])
@@ -144,7 +144,7 @@ class TestArrays:
             assert ArraySequences("x", [np.full((2, 1), 51).astype(dtype)])[0][0, 0].item() == pytest.approx(expected)
 
     def test_observations_must_be_alike_and_numbers(self):
-        with pytest.raises(DataError, match=r"x: sequence 1 has observations of shape \(3,\)"):
+        with pytest.raises(DataError, match=r"x: sequence 1: expected observations of shape \(2,\)"):
             ArraySequences("x", [np.zeros((5, 2)), np.zeros((5, 3))])
         with pytest.raises(DataError, match="x: sequence 0 holds <U1"):
             ArraySequences("x", [np.array(["a"])])
@@ -160,11 +160,11 @@ class TestArrays:
         assert len(same.pop()) == len(hashlib.sha256().hexdigest())
 
 
-def test_anything_else_is_told_what_would_be_right(tmp_path):
+def test_anything_else_is_refused_with_the_layouts(tmp_path):
     (tmp_path / "x.mp4").write_bytes(b"video")
     with pytest.raises(DataError, match=r"x\.mp4: sequences come from a \.npy"):
         load_sequences(tmp_path / "x.mp4")
     with pytest.raises(DataError, match="gone: no such file"):
         load_sequences(tmp_path / "gone")
-    with pytest.raises(ValueError, match="choose one of: NT, TN, T"):
+    with pytest.raises(ValueError, match="Choose one of: NT, TN, T"):
         load_sequences(tmp_path, layout="BT")

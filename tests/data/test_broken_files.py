@@ -101,7 +101,7 @@ BROKEN = {
     "starts with nothing": b"",
     "starts with 00 00 08 00": b"\0\0\x08\0",
     "starts with 00 00 0d 03": b"\0\0\x0d\x03" + bytes(100),
-    "with 1 axes; 3 would be right": idx(np.arange(5)),
+    "expected an idx file with 3 axes, got 1": idx(np.arange(5)),
     "end within the header of 16": idx(np.zeros((5, 28, 28)))[:11],
     "promises 3936 bytes .* holds 3935": idx(np.zeros((5, 28, 28)))[:-1],
     "promises 3936 bytes .* holds 3937": idx(np.zeros((5, 28, 28))) + b"\0",

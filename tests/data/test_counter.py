@@ -56,5 +56,5 @@ def test_permutations_hold_every_number_once_and_differ_by_seed_and_label():
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "0", True, None])
 def test_a_seed_that_is_not_a_whole_number_is_refused(seed):
-    with pytest.raises(ValueError, match="seed must be a whole number"):
+    with pytest.raises(ValueError, match="seed: expected an integer"):
         stream_key(seed, "x")

@@ -140,13 +140,13 @@ class TestFiles:
 
     def test_an_empty_file_and_a_missing_file_are_named(self, tmp_path):
         (tmp_path / "empty.txt").write_text("\n \n")
-        with pytest.raises(DataError, match=r"empty\.txt: no line"):
+        with pytest.raises(DataError, match=r"empty\.txt: expected at least one line"):
             load_text(tmp_path / "empty.txt")
         with pytest.raises(DataError, match=r"gone\.txt: no such file"):
             load_text(tmp_path / "gone.txt")
 
     def test_a_vocabulary_with_a_symbol_twice_is_refused(self):
-        with pytest.raises(ValueError, match="twice"):
+        with pytest.raises(ValueError, match="expected each symbol once"):
             Text("t", ["a"], vocabulary="aba")
 
     def test_the_hash_tells_whether_texts_are_the_same(self):

@@ -1,4 +1,4 @@
-"""`ptncn learners`: what there is to compare."""
+"""`ptncn learners`: list every learner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's own sequences: a `.npy` file, an animated GIF, a folder of images, or arrays in memory.
+"""Sequences of your own: a `.npy` file, an animated GIF, a folder of images, or arrays in memory.
 
 Bytes are taken for pixels and divided by 255; other numbers stay as they are.
 """
@@ -19,6 +19,7 @@ from PIL import Image, ImageSequence, UnidentifiedImageError
 
 from ptncn.data.errors import DataError
 from ptncn.data.sequences import Batch, SequenceDataset
+from ptncn.messages import unknown
 
 if TYPE_CHECKING:
     from ptncn.data.registry import Dataset
@@ -32,7 +33,7 @@ PICTURES = ".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".
 
 
 class ArraySequences(SequenceDataset):
-    """Sequences (T, …) that need not be of one length; all axes but the first are flattened to n.
+    """Sequences (T, …) of any length; all axes but the first are flattened to n.
 
     >>> walks = ArraySequences("walks", [np.zeros((5, 2)), np.ones((3, 2))])
     >>> x, mask = walks.batch([0, 1])
@@ -50,8 +51,8 @@ class ArraySequences(SequenceDataset):
                 raise DataError(f"{name}: sequence {i} has shape {sequence.shape}; expected (time, …), not empty")
             if sequence.shape[1:] != sequences[0].shape[1:]:
                 raise DataError(
-                    f"{name}: sequence {i} has observations of shape {sequence.shape[1:]}, the first "
-                    f"{sequences[0].shape[1:]}; all must be alike"
+                    f"{name}: sequence {i}: expected observations of shape {sequences[0].shape[1:]}, as in the first, "
+                    f"got {sequence.shape[1:]}"
                 )
         self.name = name
         self.sequences = sequences
@@ -94,7 +95,7 @@ def load_sequences(path: str | Path, *, layout: Layout = "NT", size: tuple[int, 
     """
     place = Path(path)
     if layout not in get_args(Layout):
-        raise ValueError(f"unknown layout {layout!r}; choose one of: {', '.join(get_args(Layout))}")
+        raise ValueError(unknown("layout", layout, get_args(Layout)))
     if place.is_dir():
         return ArraySequences(str(path), read_folder(place, size))
     if not place.is_file():
@@ -111,7 +112,7 @@ def read_npy(path: Path, layout: Layout) -> Array:
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"{path}: not a .npy file of plain numbers, or cut short: {error}") from error
+        raise DataError(f"{path}: not a .npy file of plain numbers, or truncated: {error}") from error
     if array.ndim < len(layout):
         raise DataError(f"{path}: shape {array.shape}, but the layout {layout} needs {len(layout)} axes or more")
     if layout == "T":
@@ -152,7 +153,7 @@ def read_folder(folder: Path, size: tuple[int, int] | None = None) -> list[Frame
     for image in sorted(images, key=_natural):
         frame = _read(image, size)[0]
         if frames and frame.shape != frames[0].shape:
-            raise DataError(f"{image}: {frame.shape} pixels, the first image {frames[0].shape}; give a size for all")
+            raise DataError(f"{image}: expected {frames[0].shape} pixels as in the first image, got {frame.shape}")
         frames.append(frame)
     return [np.stack(frames)]
 
@@ -164,9 +165,9 @@ def _read(path: Path, size: tuple[int, int] | None) -> list[Frames]:
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             grey = [frame.convert("L") for frame in ImageSequence.Iterator(picture)]
     except (OSError, ValueError, SyntaxError, EOFError, UnidentifiedImageError) as error:
-        raise DataError(f"{path}: not a picture that can be read, or cut short: {error}") from error
+        raise DataError(f"{path}: not a readable picture, or truncated: {error}") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise DataError(f"{path}: too large a picture: {error}") from error
+        raise DataError(f"{path}: the picture is too large: {error}") from error
     if size is not None:
         grey = [frame.resize((size[1], size[0]), Image.Resampling.BOX) for frame in grey]
     return [np.asarray(frame) for frame in grey]

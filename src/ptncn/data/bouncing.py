@@ -1,4 +1,4 @@
-"""Bouncing video: objects that move over a canvas and bounce off its edges, as Srivastava et al. (2015) have it.
+"""Bouncing video: objects that move over a canvas and bounce off its edges, as in Srivastava et al. (2015).
 
 An object starts anywhere on the range that keeps it inside the canvas and moves in any direction, at 0.1 of that
 range a frame. At an edge it is held there for the frame, and its velocity along that axis is reversed. Positions
@@ -22,7 +22,7 @@ from ptncn.data.sequences import Batch, Indices, SequenceDataset, check_count
 
 
 class BouncingVideo(SequenceDataset):
-    """Sequences made when they are asked for; sequence i depends on the arguments and on i alone.
+    """Sequences generated on demand; sequence i depends on the arguments and on i alone.
 
     Object k of sequence i also is the same whatever the number of objects. `stream` names the purpose: videos of
     another stream have other motions and objects, so that a test set does not repeat the motions of a training set
@@ -63,7 +63,7 @@ class BouncingVideo(SequenceDataset):
         return self.size
 
     def trajectories(self, indices: Indices) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Which images (B, objects), and the row and column (T, B, objects, 2) of their upper left corners."""
+        """The images (B, objects), and the row and column (T, B, objects, 2) of their upper left corners."""
         address = self._check(indices)[:, None]
         words = random_words(self._key, address, np.arange(self.objects))  # (B, objects, 4)
         chosen = to_below(words[..., 0], len(self.images))

@@ -90,7 +90,7 @@ _notmnist = _files(
     "5f8e6012f2ce730700d8d05fca098bc47f71d25b890e4bec7ac5ebfd614a4001",
 )
 # The two SHA-256 for training are those of a smaller set of 8,488 letters. For the public files of 60,000 none is
-# known here: their MD5 is the one that two unrelated projects record, and packed anew only their structure tells.
+# known: their MD5 is the one that two unrelated projects record; repacked, only their structure identifies them.
 NOTMNIST = Dataset(
     name="notmnist",
     label="NotMNIST",
@@ -161,8 +161,8 @@ LETTERS = Dataset(
     kind="video",
     load="ptncn.data.embedded:load",
     splits=IMAGE_SPLITS,
-    about="7,360 letters A to J in the faces of matplotlib, 28×28",
-    licence="those of the faces",
+    about="7,360 letters A to J in the fonts of matplotlib, 28×28",
+    licence="those of the fonts",
 )
 SHAPES = Dataset(
     name="shapes",

@@ -42,7 +42,7 @@ class NoisyCosine:
         self._key = stream_key(seed, self.name)
 
     def values(self, start: int, count: int) -> NDArray[np.float64]:
-        """(count,) the numbers from step `start` on; they do not depend on what was asked for before."""
+        """(count,) the numbers from step `start` on; whatever was read before."""
         check_count("start", start, 0)
         check_count("count", count, 0)
         first, last = start // 4, (start + count + 3) // 4  # four random words an address
@@ -64,7 +64,7 @@ class NoisyCosine:
 
     @property
     def sha256(self) -> str:
-        """64 hexadecimal digits for records: equal where the stream is equal."""
+        """64 hexadecimal digits for records: equal if the streams are equal."""
         return hashlib.sha256(f"noisy cosine 1 {self._key} {self.noise!r} {self.step!r}".encode()).hexdigest()
 
 

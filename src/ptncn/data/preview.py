@@ -14,7 +14,7 @@ from torch import Tensor
 from ptncn.data.arrays import load_sequences
 from ptncn.data.errors import DataError
 from ptncn.data.images import Images
-from ptncn.data.registry import DATASETS, bouncing
+from ptncn.data.registry import DATASETS, make_videos
 from ptncn.data.sequences import SequenceDataset
 from ptncn.data.text import Text, TextStream
 from ptncn.files import write_atomically
@@ -44,8 +44,10 @@ def _find(name: str, split: str, objects: int, seed: int) -> SequenceDataset:
             return load_sequences(name)
         raise DataError(f"{name}: neither a dataset of `ptncn data list` nor a file or folder")
     entry = DATASETS[name]
-    found = entry.open(split if split != "train" or "train" in entry.splits else entry.splits[0])
-    return bouncing(name, split, objects=objects, seed=seed) if isinstance(found, Images) else found
+    if split == "train" and "train" not in entry.splits:
+        split = entry.splits[0]
+    found = entry.open(split)
+    return make_videos(found, name, split, objects=objects, seed=seed) if isinstance(found, Images) else found
 
 
 def draw(x: Tensor, shape: tuple[int, ...], path: Path, *, enlarge: int = 2, milliseconds: int = 100) -> None:

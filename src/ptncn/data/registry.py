@@ -143,30 +143,22 @@ def bouncing(
     >>> x.shape, mask
     (torch.Size([20, 20, 4096]), None)
     """
-    return _videos(load_images(name, split), name, split, size, objects, canvas, length, speed, seed)
-
-
-def _videos(
-    images: Images,
-    name: str,
-    split: str,
-    size: int,
-    objects: int,
-    canvas: int,
-    length: int = 20,
-    speed: float = 0.1,
-    seed: int = 0,
-) -> BouncingVideo:
-    return BouncingVideo(
-        images,
+    return make_videos(
+        load_images(name, split),
+        name,
+        split,
         size=size,
         objects=objects,
         canvas=canvas,
         length=length,
         speed=speed,
         seed=seed,
-        stream=f"{name}/{split}",
     )
+
+
+def make_videos(images: Images, name: str, split: str, **options: Any) -> BouncingVideo:
+    """Videos of the images of a split. Name and split choose the motions."""
+    return BouncingVideo(images, stream=f"{name}/{split}", **options)
 
 
 def bouncing_test(name: str) -> SequenceDataset:
@@ -252,7 +244,7 @@ class Splits:
         if not isinstance(found, Images):
             return found
         size = self.sizes[SPLITS.index(split)]
-        return _videos(found, self.source, split, size, self.objects, self.canvas)
+        return make_videos(found, self.source, split, size=size, objects=self.objects, canvas=self.canvas)
 
 
 def open_splits(

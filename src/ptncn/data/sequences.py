@@ -23,11 +23,11 @@ class Batch(NamedTuple):
     x: Tensor
     """(T, B, n) float32 observations."""
     mask: Tensor | None
-    """(T, B) bool, False past the end of a shorter sequence; None where all are of one length."""
+    """(T, B) bool, False past the end of a shorter sequence; None if all have one length."""
 
 
 class SequenceDataset(ABC):
-    """Numbered sequences: `batch` makes any of them, `batches` goes through all of them once."""
+    """Numbered sequences: `batch` returns any of them, `batches` goes through all of them once."""
 
     name: str
     observation_shape: tuple[int, ...]
@@ -42,19 +42,19 @@ class SequenceDataset(ABC):
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many sequences there are."""
+        """The number of sequences."""
 
     @abstractmethod
     def _batch(self, indices: NDArray[np.int64]) -> Batch:
-        """The sequences of these numbers, each of which exists."""
+        """The sequences of these numbers, which have been checked."""
 
     @abstractmethod
     def _digest(self) -> str:
-        """The SHA-256 of all that decides what the sequences are."""
+        """The SHA-256 of everything that determines the sequences."""
 
     @cached_property
     def sha256(self) -> str:
-        """64 hexadecimal digits for records: equal where the sequences are equal."""
+        """64 hexadecimal digits for records: equal if the sequences are equal."""
         return self._digest()
 
     def batch(self, indices: Indices) -> Batch:
@@ -95,7 +95,7 @@ class SequenceDataset(ABC):
         if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
             raise ValueError(f"indices: expected at least one integer, got {indices!r}")
         if array.min() < 0 or array.max() >= len(self):
-            raise IndexError(f"{self.name} has sequences 0 to {len(self) - 1}; {indices!r} asks for others")
+            raise IndexError(f"{self.name} has sequences 0 to {len(self) - 1}, got {indices!r}")
         return array.astype(np.int64)
 
 

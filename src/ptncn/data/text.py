@@ -50,12 +50,12 @@ class Text(SequenceDataset):
         kept = [(number, line.strip().replace(" ", space)) for number, line in enumerate(lines, 1)]
         kept = [(number, line) for number, line in kept if line]
         if not kept:
-            raise DataError(f"{name}: no line with any symbols in it")
+            raise DataError(f"{name}: expected at least one line with symbols")
         everything = "".join(line for _, line in kept)
         self.name = name
         self.vocabulary = "".join(sorted(set(everything))) if vocabulary is None else vocabulary
         if len(set(self.vocabulary)) != len(self.vocabulary):
-            raise ValueError(f"the vocabulary {self.vocabulary!r} has a symbol twice")
+            raise ValueError(f"vocabulary: expected each symbol once, got {self.vocabulary!r}")
         self.space = space
         self.observation_shape = (len(self.vocabulary),)
         self.lengths = np.array([len(line) for _, line in kept])
@@ -83,13 +83,13 @@ class Text(SequenceDataset):
         return len(self._ends)
 
     def decode(self, x: torch.Tensor) -> str:
-        """The symbols of (T, n) observations or predictions: at each time the one with the largest number."""
+        """The symbols of (T, n) observations or predictions: at each time the most probable one."""
         return "".join(self.vocabulary[number] for number in x.argmax(-1).tolist())
 
     def batches(
         self, batch_size: int, *, shuffle_seed: int | None = None, epoch: int = 0, start: int = 0, bucket: int = 50
     ) -> Iterator[Batch]:
-        """Every sequence once, those of like length together, so that little of a batch is masked.
+        """Every sequence once, sequences of similar length together, so that batches have little padding.
 
         Sequences are taken, in order or shuffled, for `bucket` batches at a time, and sorted by length among
         themselves; `bucket=1` keeps their order. The batches of a shuffled bucket come in random order too.
@@ -160,7 +160,7 @@ class Text(SequenceDataset):
 
 
 class TextStream(SequenceDataset):
-    """A text as one continuous sequence: a batch is `chunk` steps of `batch_size` lanes, and the state is carried on.
+    """A text as one continuous sequence: a batch is `chunk` steps of `batch_size` lanes, and the state is carried over.
 
     Its length counts pieces of `chunk` symbols. The text is cut into lanes by the batch size, and is never shuffled.
 

@@ -1,6 +1,6 @@
 """The options of a learner: its defaults for a kind of data, then the values that tuning found.
 
-Tuned values ship with the package (`experiments/tuned/`); a folder of one's own replaces them.
+Tuned values ship with the package (`experiments/tuned/`); a folder of your own replaces them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The letters A to J in the faces that ship with matplotlib, in several sizes, weights and slants.
+"""The letters A to J in the fonts that ship with matplotlib, in several sizes, weights and slants.
 
-Faces are held out whole: the letters of the test, and those of `valid`, are of faces that training never shows.
-Only faces whose A to J are letters are listed; the others of matplotlib hold symbols.
+Whole fonts are held out: test and validation letters come from fonts that are not in the training split. Fonts of
+matplotlib whose A to J are symbols are left out.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ GLYPH_SIZE = 100
 
 @lru_cache(maxsize=1)
 def letters() -> tuple[Images, Images]:
-    """5,760 images of eighteen faces for development, and 1,600 of five other faces for the test."""
+    """5,760 images of eighteen fonts for development, and 1,600 of five other fonts for the test."""
     return _render(DEVELOPMENT_FACES), _render(TEST_FACES)
 
 

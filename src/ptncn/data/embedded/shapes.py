@@ -36,7 +36,7 @@ def _draw_all(stream: str, count: int) -> Images:
 
 
 def _draw(kind: str, chance: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """(28, 28) one shape; the eight chances, from 0 to 1, decide everything about it."""
+    """(28, 28) one shape; eight random numbers from 0 to 1 determine everything about it."""
     radius = 8 + 4.5 * chance[0]  # pixels
     stretch = np.array([1, 0.75 + 0.25 * chance[1]])
     thickness = 0.25 + 0.25 * chance[2]
