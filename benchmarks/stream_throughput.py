@@ -37,7 +37,7 @@ def run(lines: int, folder: Path, marks: list[int]) -> dict[str, Any]:
     feed, out = folder / "feed.csv", folder / "out.csv"
     write_feed(feed, lines)
     out.touch()
-    command = [sys.executable, "-m", "ptncn.cli", "stream", str(feed), "--hidden", "32,32", "--out", str(out)]
+    command = [sys.executable, "-m", "ptncn", "stream", str(feed), "--hidden", "32,32", "--out", str(out)]
     used, start = os.times().children_user, time.perf_counter()
     process, passed = subprocess.Popen(command, stdout=subprocess.DEVNULL), []
     with out.open("rb") as file, Progress(transient=True) as progress:

@@ -68,7 +68,3 @@ def ptncn(
     ] = False,
 ) -> None:
     """Learn sequences online: Parallel Temporal Neural Coding Networks and the learners they are compared with."""
-
-
-if __name__ == "__main__":
-    app()
