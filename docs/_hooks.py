@@ -1,10 +1,15 @@
-"""Links to files of the repository outside docs/ become plain text on the site, which does not contain those files."""
+"""Keep the site self-contained.
+
+Links to files of the repository outside docs/ become plain text, and the script that lets search work from disk comes
+from the site itself, not from a content network.
+"""
 
 import logging
 import re
 from pathlib import Path
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#\s]+)(#[^)]*)?\)")
+SHIM = "https://unpkg.com/iframe-worker/shim"
 log = logging.getLogger("mkdocs.hooks.links")
 
 
@@ -25,3 +30,11 @@ def on_page_markdown(markdown, page, config, files):
         return label
 
     return LINK.sub(replace, markdown)
+
+
+def on_post_page(output, page, config):
+    return output.replace(SHIM, "../" * page.url.count("/") + "search-worker.js")
+
+
+def on_post_template(output_content, template_name, config):
+    return output_content.replace(SHIM, "search-worker.js")
