@@ -1,7 +1,11 @@
 """`import ptncn`: what it gives, and that it stays quick."""
 
+import ast
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -31,3 +35,32 @@ def test_importing_it_imports_neither_torch_nor_any_of_its_parts():
 def test_listing_learners_does_not_import_torch():
     code = "import sys, ptncn; ptncn.learners.names(); print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+ROOT = Path(__file__).resolve().parents[1]
+LEARNING = (
+    *("learner.py", "distributions.py", "registry.py", "messages.py", "values.py", "files.py", "system.py"),
+    *("checkpoint", "kernels", "updates", "network", "learners", "metrics", "training", "streaming", "records"),
+)
+
+
+def imported_at_load(path):
+    """The packages that a module imports when it is loaded."""
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").partition(".")[0])
+    return found - {"ptncn", ""} - set(sys.stdlib_module_names)
+
+
+def test_learning_needs_the_required_packages_alone():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    required = {re.match(r"[a-z0-9]+", line)[0] for line in declared}
+    for part in LEARNING:
+        place = ROOT / "src/ptncn" / part
+        files = list(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+        assert files
+        for path in files:
+            assert imported_at_load(path) <= required, path

@@ -48,7 +48,7 @@ def test_it_says_in_plain_words_what_happens_and_last_where_the_page_is(finished
     assert "without any signal" in plain
     for part in ("digits", "letters", "shapes", "digits again"):
         assert part in plain
-    assert "repeating the last frame makes" in plain
+    assert "repeating the last frame" in plain
     assert said.rstrip().splitlines()[-1].strip() == (out / "index.html").resolve().as_uri()
 
 

@@ -1,4 +1,4 @@
-"""`ptncn learners`: list every learner."""
+"""`ptncn learners`: list every learner and when it learns."""
 
 from __future__ import annotations
 
