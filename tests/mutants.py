@@ -133,7 +133,7 @@ MUTANTS = [
         transcription("small"),
     ),
     Mutant(
-        "the mean square starts from 0", STATISTICS, "self.square / (1 - self.decay**self.updates)", "self.square",
+        "the mean square starts from 0", STATISTICS, "self.square / self.weight(self.updates)", "self.square",
         transcription("small"),
     ),
     Mutant(
@@ -370,7 +370,7 @@ MUTANTS = [
     Mutant("L^z is not halved", EQUATIONS, "0.5 * (y - z).square()", "(y - z).square()", CLOSED_FORMS),
     # The compiled kernel
     Mutant(
-        "kernel: β E e pushes the other way", KERNEL, "(REAL)-net->beta)", "(REAL)net->beta)",
+        "kernel: β E e pushes the other way", KERNEL, "drive, below, own, -beta)", "drive, below, own, beta)",
         transcription("kernel and paper"),
     ),
     Mutant(
@@ -424,6 +424,24 @@ MUTANTS = [
         "kernel: max-norm never bites", MOVES, "if (norm > radius)\n", "if (0)\n", transcription("kernel and bites")
     ),
     Mutant(
+        "kernel: a small displacement corrects by all of E e", KERNEL, "drive[i] += beta * back[i]",
+        "drive[i] += back[i]", transcription("kernel and small"),
+    ),
+    Mutant(
+        "kernel: a small displacement is not brought back to unit size", KERNEL,
+        "(z[j] - displacement[j]) / kappa", "(z[j] - displacement[j])", transcription("kernel and small"),
+    ),
+    Mutant(
+        "kernel: the usual feedback is that of this step", KERNEL,
+        "step->square_decay * (double)*square +", "0 * *square +",
+        transcription("kernel and small"),
+    ),
+    Mutant(
+        "kernel: rows that do not teach are in the mean square", KERNEL,
+        "if (NAME(may_teach)(run, r)) {\n                sum", "if (1) {\n                sum",
+        ("tests/network/test_kernel.py", "-k", "ragged and small"),
+    ),
+    Mutant(
         "kernel: masked rows lose their state", KERNEL, "if (!NAME(is_observed)(run, r)) continue;", "",
         transcription("kernel and ragged and paper"),
     ),
@@ -436,7 +454,7 @@ MUTANTS = [
         transcription("kernel and ragged and paper"),
     ),
     Mutant(
-        "kernel: unscored rows displace", KERNEL, "if (k > 0) memset(displacement", "if (0) memset(displacement",
+        "kernel: unscored rows displace", KERNEL, "if (k > 0) memset(run->taught", "if (0) memset(run->taught",
         transcription("kernel and ragged and paper"),
     ),
     Mutant(

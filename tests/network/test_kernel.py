@@ -20,6 +20,10 @@ RULES = {
     "adam": {"optimizer": "adam", "lr": 0.001, "rescale": "none", "error_rule": "transpose"},
     "tight ball": {"max_norm": 0.2, "lr": 0.005, "error_rule": "transpose"},
     "decay": {"weight_decay": 0.05, "error_rule": "transpose"},
+    "small": {"teaching": "small", "lr": 0.001, "rescale": "none", "error_rule": "transpose"},
+    "small temporal": {"teaching": "small", "lr": 0.0005, "displacement": 0.3, "corrections": 2},
+    "small signs": {"teaching": "small", "activation": "sign", "lr": 0.001, "error_rule": "transpose"},
+    "best": {"preset": "best"},
     "corrections": {"corrections": 3, "lr": 0.005, "error_rule": "transpose"},
 }
 ACTIVATIONS = ["identity", "tanh", "sigmoid", "relu", "relu6", "leaky_relu", "gelu", "sign", "step"]
@@ -52,6 +56,27 @@ def test_three_hundred_steps_tell_the_same(rule, rows, request):
         torch.testing.assert_close(fast.synapses()[name], weight, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("rows", [1, 3, 11])
+@pytest.mark.parametrize("rule", ["sgd", "temporal", "momentum", "authors", "adam", "small", "small temporal", "mean"])
+def test_ragged_batches_give_the_same_numbers(rule, rows, request):
+    """Masks that change at every step: rows start late, pause and end."""
+    options = RULES.get(rule, {"reduction": "mean", "presynaptic": "z", "lr": 0.01})
+    results = []
+    for _ in ("kernel", "pytorch"):
+        net = PTNCN(7, [9, 6, 5], dtype="float64", seed=2, **options)
+        state, chance, outputs = net.begin(rows), torch.Generator().manual_seed(4), []
+        for t in range(100):
+            x = torch.rand(rows, 7, generator=chance, dtype=torch.float64)
+            mask = torch.rand(rows, generator=chance) < 0.7 if t % 5 else None
+            out = net.step(x, state, mask=mask, learn=t % 7 != 3)
+            outputs.append(torch.cat([out.prediction, *out.errors, *out.states, *out.corrected], dim=1))
+        results.append((torch.stack(outputs), state.corrected, net.synapses()))
+        request.getfixturevalue("in_pytorch")
+    torch.testing.assert_close(results[0][:2], results[1][:2], rtol=0, atol=1e-10)
+    for name, weight in results[1][2].items():
+        torch.testing.assert_close(results[0][2][name], weight, rtol=0, atol=1e-10)
+
+
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_each_activation_is_the_same(activation, request):
     options = {"activation": activation, "hidden_prediction": "tanh", "lr": 0.001, "error_rule": "transpose"}
@@ -61,7 +86,7 @@ def test_each_activation_is_the_same(activation, request):
     torch.testing.assert_close(told, run(options, 2, 40)[2], rtol=0, atol=1e-10)
 
 
-def test_masks_in_between_are_stepped_in_pytorch_within_the_same_ball():
+def test_masks_in_between_stay_within_the_same_ball():
     net, _, _ = run({"max_norm": 0.2}, 3, 60, masks=(20, 40))
     for name, weight in net.synapses().items():
         if weight.dim() == 2:
@@ -102,6 +127,7 @@ LARGE_RULES = {
     "decay": {"weight_decay": 0.05, "lr": 0.01},
     "rmsprop": {"optimizer": "rmsprop", "lr": 1e-4, "rescale": "none", "reduction": "mean"},
     "adam": {"optimizer": "adam", "lr": 1e-4, "error_rule": "transpose"},
+    "small": {"teaching": "small", "optimizer": "rmsprop", "lr": 1e-4, "rescale": "none", "error_rule": "transpose"},
 }
 
 

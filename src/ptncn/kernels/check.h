@@ -55,7 +55,7 @@ static int check_network(const Network *net) {
     for (int64_t k = 0; k < net->layers; k++)
         REFUSE_UNLESS(within(phi[k], 0, ACTIVATIONS - 1) && within(phi_o[k], 0, ACTIVATIONS - 1), BAD_CODE);
     REFUSE_UNLESS(within(net->error_rule, 0, ERROR_RULES - 1) && within(net->rescale, 0, RESCALINGS - 1), BAD_CODE);
-    REFUSE_UNLESS(within(net->reduction, 0, REDUCTIONS - 1), BAD_CODE);
+    REFUSE_UNLESS(within(net->reduction, 0, REDUCTIONS - 1) && within(net->teaching, 0, TEACHINGS - 1), BAD_CODE);
     return DONE;
 }
 
@@ -99,6 +99,7 @@ static int check_step(const Network *net, const Step *step) {
         REFUSE_UNLESS(has(step->e, rows * (total - n[L])) && has(step->y, rows * (total - n[0])), BAD_COUNT);
         REFUSE_UNLESS(absent_or(step->uncorrected, rows * total), BAD_COUNT);
         REFUSE_UNLESS(absent_or(step->displacement, rows * (total - n[0])), BAD_COUNT);
+        REFUSE_UNLESS(net->teaching == COUPLED ? absent(step->squares) : has(step->squares, L), BAD_COUNT);
         REFUSE_UNLESS(absent_or(step->observed, rows) && absent_or(step->teaches, rows), BAD_COUNT);
     }
     if (step->phase == LEARN) {

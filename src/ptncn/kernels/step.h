@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define PTNCN_VERSION 2
+#define PTNCN_VERSION 3
 
 #if defined(_WIN32)
 #define EXPORT __declspec(dllexport)
@@ -24,6 +24,7 @@ enum { IDENTITY, TANH, SIGMOID, RELU, RELU6, LEAKY_RELU, GELU, SIGN, STEP, SOFTM
 enum { FIXED, TEMPORAL, TRANSPOSE, ERROR_RULES };                                         /* Network.error_rule */
 enum { NONE, UNIT, CLIP, RESCALINGS };                                                    /* Network.rescale */
 enum { SUM, MEAN, SUM_THEN_MEAN, REDUCTIONS };                                            /* Network.reduction */
+enum { COUPLED, SMALL, TEACHINGS };                                                       /* Network.teaching */
 enum { PRODUCTS, ACTIVATING, NORMS, UPDATES, CLOCKS };                                    /* Step.clock */
 enum { R, W, E, B, C, KINDS };                                                            /* Network.matrices */
 
@@ -49,9 +50,10 @@ enum { R, W, E, B, C, KINDS };                                                  
     F(Span, phi) F(Span, phi_o)                    /* int64_t (layers): activations of states and predictions */  \
     F(Span, matrices)                              /* Matrix (layers · KINDS): R, W, E, b, c of layer 1, … */     \
     F(int64_t, corrections) F(int64_t, presynaptic_z) F(int64_t, teach_with_displacement)                         \
-    F(int64_t, error_rule) F(int64_t, rescale) F(int64_t, reduction)                                              \
+    F(int64_t, error_rule) F(int64_t, rescale) F(int64_t, reduction) F(int64_t, teaching)                         \
     F(double, beta) F(double, gamma) F(double, lam) F(double, temporal_sign) F(double, radius)                    \
-    F(double, max_norm)                            /* 0: rows of weights are not projected */
+    F(double, max_norm)                            /* 0: rows of weights are not projected */                     \
+    F(double, kappa) F(double, reach)              /* sizes of small displacements; where φ has no slope */
 
 /* One call. With N = n0 + … + nL, reals are: */
 #define STEP_FIELDS(F)                                                                                            \
@@ -63,6 +65,8 @@ enum { R, W, E, B, C, KINDS };                                                  
     F(Span, logits) F(Span, prediction)            /* (rows, n0) */                                               \
     F(Span, e) F(Span, z) F(Span, y)               /* layer after layer: 0 … L−1, then 1 … L twice */             \
     F(Span, observed) F(Span, teaches)             /* uint8_t (rows), or absent: all rows */                      \
+    F(Span, squares)                               /* (layers) moving mean squares of E e, for SMALL */           \
+    F(double, square_decay) F(double, square_weight) /* what the weights in them add up to, 0: all are 1 */       \
     F(Span, queued)                                /* int64_t (layers · KINDS): rows in each queue, or absent */  \
     F(Span, clock)                                 /* double (CLOCKS): seconds are added, or absent */            \
     F(Rule, rule) F(Rule, rule_error) F(Rule, rule_bias) /* for most weights, for E, and for biases */

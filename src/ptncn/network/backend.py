@@ -20,6 +20,7 @@ from ptncn.network.activations import ACTIVATIONS, Activation
 from ptncn.network.config import Config
 from ptncn.network.layers import Layer
 from ptncn.network.state import PTNCNState
+from ptncn.network.statistics import UsualFeedback
 from ptncn.updates import Group, LocalLearning
 
 SMALL = 1 << 18
@@ -33,6 +34,7 @@ _PREDICT, _OBSERVE, _LEARN = range(3)
 _ACTIVATIONS = ("identity", "tanh", "sigmoid", "relu", "relu6", "leaky_relu", "gelu", "sign", "step")
 _ERROR_RULES = ("fixed", "temporal", "transpose")
 _RESCALINGS = ("none", "unit", "clip")
+_TEACHINGS = ("coupled", "small")
 _REDUCTIONS = ("sum", "mean", "sum_then_mean")
 _KINDS = "RWEbc"
 
@@ -59,7 +61,14 @@ class Kernel:
     no argument and no scratch memory.
     """
 
-    def __init__(self, layers: list[Layer], learning: LocalLearning, output: Distribution, config: Config) -> None:
+    def __init__(
+        self,
+        layers: list[Layer],
+        learning: LocalLearning,
+        feedback: UsualFeedback | None,
+        output: Distribution,
+        config: Config,
+    ) -> None:
         library = kernels.load()
         assert library is not None
         self._function = library.ptncn_step
@@ -69,6 +78,7 @@ class Kernel:
         self.dtype = layers[0].W.weight.dtype
         self.sizes = [layers[0].W.weight.shape[1], *(layer.W.weight.shape[0] for layer in layers)]
         self.learning = learning
+        self.feedback = feedback
         self.clock: Tensor | None = None
         self._names = [f"{kind}{layer.number}" for layer in layers for kind in _KINDS]
         self._groups = [Group(), Group(lr_factor=config.error_lr_factor), Group(regularized=False)]
@@ -100,12 +110,17 @@ class Kernel:
             step.teaches, step.teaches_count = kernels.span(teaches, torch.bool)
         postponed = self._make_room(step, rows) if learn and self._queues else []
         held = self._add_queues(step)
+        if (feedback := self.feedback) is not None:
+            step.squares, step.squares_count = kernels.span(feedback.square, dtype)
+            step.square_decay, step.square_weight = feedback.decay, feedback.weight(feedback.updates + learn)
         if learn:
             step.rule, step.rule_error, step.rule_bias = self.learning.rules(self._groups)
         kernels.check("step", self._function(ctypes.byref(self._network), ctypes.byref(step)))
         del held
         if learn:
             self.learning.note_update(self.weights, postponed, rows, projected=self.small)
+            if feedback is not None:
+                feedback.updates += 1
         parts = outputs.split_with_sizes(plan.sizes, 1)
         prediction, logits, *others = parts if rows == 1 else [part.view(rows, -1) for part in parts]
         return prediction, logits, others[:depth], others[depth : 2 * depth], others[2 * depth :]
@@ -194,6 +209,9 @@ class Kernel:
             error_rule=_ERROR_RULES.index(config.error_rule),
             rescale=_RESCALINGS.index(config.rescale),
             reduction=_REDUCTIONS.index(config.reduction),
+            teaching=_TEACHINGS.index(config.teaching),
+            kappa=config.displacement,
+            reach=config.reach,
             beta=config.beta,
             gamma=scope * config.gamma,
             lam=scope * config.lam * (1 if config.sparsity_sign == "derived" else -1),
@@ -224,13 +242,19 @@ def _code(phi: Activation) -> int | None:
     return next(names, None)
 
 
-def bind_kernel(layers: list[Layer], learning: LocalLearning, output: Distribution, config: Config) -> Kernel | None:
+def bind_kernel(
+    layers: list[Layer],
+    learning: LocalLearning,
+    feedback: UsualFeedback | None,
+    output: Distribution,
+    config: Config,
+) -> Kernel | None:
     """The kernel for this network, or None where the rules or the machine ask for PyTorch."""
     codes = [_code(phi) for phi in (*(layer.phi for layer in layers), *(layer.phi_o for layer in layers[1:]))]
     known = None not in (*codes, output.kernel_code, learning.optimizer.kernel_code) and not config.xi
-    known = known and config.teaching == "coupled" and all(layer.memory is None for layer in layers)
+    known = known and all(layer.memory is None for layer in layers)
     weights = [part.weight for layer in layers for part in layer.synapses().values()]
     usable = all(weight.is_cpu and weight.is_contiguous() for weight in weights)
     if not known or not usable or kernels.load() is None:
         return None
-    return Kernel(layers, learning, output, config)
+    return Kernel(layers, learning, feedback, output, config)

@@ -331,7 +331,7 @@ class PTNCN(nn.Module):
             return layers, None
         bound = self._bound
         if not bound:
-            bound = self._bound = [bind_kernel(layers, self.learning, self.output, self.config)]
+            bound = self._bound = [bind_kernel(layers, self.learning, self.feedback, self.output, self.config)]
         return layers, bound[0]
 
     def _synapses(self) -> dict[str, Synapses]:

@@ -36,7 +36,11 @@ class UsualFeedback(nn.Module):
     @property
     def mean(self) -> Tensor:
         """(L,) the weighted mean over all learning steps so far; 1 before the first."""
-        return self.square / (1 - self.decay**self.updates) if self.updates else torch.ones_like(self.square)
+        return self.square / self.weight(self.updates) if self.updates else torch.ones_like(self.square)
+
+    def weight(self, updates: int) -> float:
+        """What the weights of so many steps add up to."""
+        return 1 - self.decay**updates
 
     def snapshot(self) -> dict[str, Any]:
         return {"square": self.square.clone(), "updates": self.updates}
