@@ -12,7 +12,8 @@ from ptncn.streaming.forecaster.seasons import differences, find_seasons
 
 def run(forecaster: Forecaster, series: np.ndarray) -> np.ndarray:
     """(3, T, C, H) means and bounds."""
-    return np.array([forecaster.observe(row[None]) for row in series])[:, :, 0].swapaxes(0, 1)
+    ahead = forecaster.observe(np.ascontiguousarray(series), rows=np.zeros(len(series), dtype=np.int64))
+    return np.array(ahead[1:])
 
 
 def absolute_errors(series: np.ndarray, means: np.ndarray, horizon: int) -> np.ndarray:
@@ -43,7 +44,7 @@ def test_the_readout_of_each_horizon_is_the_ridge_regression_on_all_pairs_seen()
 def test_the_kernel_and_the_reference_give_the_same_numbers():
     setting = Setting(columns=2, horizon=5, states=3, extra=1, history=100)
     one, other = Forecaster(setting, 3), Forecaster(setting, 3)
-    other._step = reference.Step(setting)
+    other._step, other._stops = reference.Step(setting), False
     draw = np.random.default_rng(0)
     t = np.arange(260)[:, None, None]
     series = np.sin(2 * np.pi * t / np.array([12, 17, 24])[:, None] + np.array([0, 1])) + 0.2 * draw.normal(
@@ -56,7 +57,8 @@ def test_the_kernel_and_the_reference_give_the_same_numbers():
         states, extra = draw.normal(size=(len(rows), 3)), draw.normal(size=(len(rows), 1))
         expected = other.observe(row[rows], states, extra, rows=rows)
         found = one.observe(row[rows], states, extra, rows=rows)
-        np.testing.assert_allclose(np.array(found), np.array(expected), rtol=1e-7, atol=1e-9)
+        for mine, reference_s in zip(found, expected, strict=True):
+            np.testing.assert_allclose(mine, reference_s, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(one.state, other.state, rtol=1e-6, atol=1e-9)
 
 
@@ -71,6 +73,18 @@ def test_streams_of_a_batch_do_not_know_of_each_other():
         np.testing.assert_array_equal(alone[0, -1], batch.mean[stream])
 
 
+def test_rows_in_one_call_give_the_same_numbers_as_one_by_one():
+    series = np.sin(np.arange(200) / 3)[:, None] + 0.1 * np.random.default_rng(1).normal(size=(200, 1))
+    once, often = Forecaster(Setting(history=80)), Forecaster(Setting(history=80))
+    whole = once.observe(series, rows=np.zeros(200, dtype=np.int64))
+    for t, row in enumerate(series):
+        ahead = often.observe(row[None])
+        assert ahead.mean[0] == whole.mean[t]
+        np.testing.assert_array_equal(ahead.expected[0], whole.expected[t])
+    np.testing.assert_array_equal(whole.expected[1:], whole.mean[:-1, :, 0])
+    np.testing.assert_array_equal(once.state, often.state)
+
+
 def test_a_saved_stream_goes_on_with_the_same_numbers():
     draw = np.random.default_rng(2)
     series = draw.normal(size=(150, 2)).cumsum(0)
@@ -83,7 +97,8 @@ def test_a_saved_stream_goes_on_with_the_same_numbers():
     for row in series[100:]:
         expected = whole.observe(row[None])
         found = bank.observe(row[None], rows=np.array([1]))
-        np.testing.assert_array_equal(np.array(found), np.array(expected))
+        for mine, before in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(mine, before)
 
 
 def test_a_season_is_found_and_followed():

@@ -28,7 +28,7 @@ typedef struct {
 } Block;
 
 typedef struct {
-    int64_t count, mean, variance, history, season, profile, residual, regret, square, size, low, high, spread, scored, trust;
+    int64_t count, look, mean, variance, history, season, profile, residual, regret, square, size, low, high, spread, scored, trust;
     int64_t made, told, base, last, scale, total;
     Block block[BLOCKS];
 } Layout;
@@ -46,7 +46,7 @@ static int lay_out(const Setting *s, Layout *l) {
     for (int i = 0; i < 9; i++)
         if (sizes[i] < 1 || sizes[i] > 1 << 20) return 0;
     if (s->history < 2 * s->lags + 2 || s->history < s->few + 1 || s->lags < s->short_lags) return 0;
-    l->count = place(&at, 1);
+    l->count = place(&at, 1), l->look = place(&at, 1);
     l->mean = place(&at, C), l->variance = place(&at, C);
     l->history = place(&at, C * s->history);
     l->season = place(&at, C * SEASONS);
@@ -73,7 +73,11 @@ static int lay_out(const Setting *s, Layout *l) {
     return 1;
 }
 
+#ifdef _MSC_VER
+#define INLINE static __forceinline
+#else
 #define INLINE static inline __attribute__((always_inline))
+#endif
 
 INLINE double dot(const double *restrict a, const double *restrict b, int64_t n) {
     double part[8] = {0}, sum = 0;
@@ -300,12 +304,13 @@ INLINE int64_t look(const Run *r, int64_t c, int64_t slot, int64_t time, double 
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
 __attribute__((target_clones("arch=haswell", "default")))
 #endif
-static void observe(const Run *r, const double *y, const double *states, const double *extra, double *forecast,
-                    double *lower, double *upper) {
+static void observe(const Run *r, const double *y, const double *states, const double *extra, double *expected,
+                    double *forecast, double *lower, double *upper) {
     const Setting *s = r->set;
     const Layout *l = r->at;
     int64_t C = s->columns, H = s->horizon, time = (int64_t)r->x[l->count], slot = time % H, n = 0;
     double shared[WIDEST];
+    for (int64_t c = 0; c < C; c++) expected[c] = time ? r->x[l->made + line(r, c, 0, time - 1) * 3] : NAN;
     for (int64_t c = 0; c < C; c++)
         if (y[c] == y[c])
             for (int64_t h = 0; h < H && h < time; h++) score(r, c, h, time, y[c]);
@@ -347,22 +352,24 @@ int64_t forecast_size(const Setting *setting) {
     return lay_out(setting, &layout) ? layout.total : 0;
 }
 
-/* Streams `rows` (count of them) of `state` (streams, width) each observe one row; 0, or what was wrong. */
-int forecast_step(const Setting *setting, double *state, int64_t streams, int64_t width, const int64_t *rows,
-                  int64_t count, const double *values, const double *states, const double *extra, double *forecast,
-                  double *lower, double *upper) {
+/* Streams `rows`, in this order, each observe one of `count` rows; a stream may come more than once. Returns how many
+ * were worked off, fewer where a stream's season has to be looked for before it goes on; or below 0, what was wrong. */
+int64_t forecast_step(const Setting *setting, double *state, int64_t streams, int64_t width, const int64_t *rows,
+                      int64_t count, const double *values, const double *states, const double *extra, double *expected,
+                      double *forecast, double *lower, double *upper) {
     Layout layout;
     double k[WIDEST], z[WIDEST];
-    if (!lay_out(setting, &layout) || layout.total != width) return 1;
+    if (!lay_out(setting, &layout) || layout.total != width) return -1;
     for (int64_t i = 0; i < count; i++)
-        if (rows[i] < 0 || rows[i] >= streams) return 2;
+        if (rows[i] < 0 || rows[i] >= streams) return -2;
     for (int64_t i = 0; i < count; i++)
-        if (!(state[rows[i] * width] >= 0 && state[rows[i] * width] < 9e15)) return 3; /* rows seen so far */
+        if (!(state[rows[i] * width] >= 0 && state[rows[i] * width] < 9e15)) return -3; /* rows seen so far */
     int64_t C = setting->columns, H = setting->horizon;
     for (int64_t i = 0; i < count; i++) {
         Run run = {setting, &layout, state + rows[i] * width, k, z};
-        observe(&run, values + i * C, states + i * setting->states, extra + i * setting->extra, forecast + i * C * H,
-                lower + i * C * H, upper + i * C * H);
+        observe(&run, values + i * C, states + i * setting->states, extra + i * setting->extra, expected + i * C,
+                forecast + i * C * H, lower + i * C * H, upper + i * C * H);
+        if (run.x[layout.count] == run.x[layout.look]) return i + 1;
     }
-    return 0;
+    return count;
 }

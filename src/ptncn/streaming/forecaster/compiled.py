@@ -34,7 +34,7 @@ def load() -> ctypes.CDLL | None:
         path = Path(ptncn.kernels.__file__).with_name(f"_forecast{suffix}")
         if path.is_file():
             library = ctypes.CDLL(str(path))
-            library.forecast_size.restype = whole
+            library.forecast_size.restype = library.forecast_step.restype = whole
             return library
     return None
 
@@ -56,15 +56,17 @@ class CompiledStep:
         values: Array,
         states: Array,
         extra: Array,
-        out: tuple[Array, Array, Array],
-    ) -> None:
-        """`rows` of `state` observe `values` (B, C); forecast and bounds (B, C, H) are written to `out`."""
+        out: tuple[Array, Array, Array, Array],
+    ) -> int:
+        """`rows` of `state` observe `values` (B, C). What was expected of them (B, C), forecast and bounds (B, C, H)
+        go to `out`. How many rows were worked off: the kernel stops where a season has to be looked for."""
         count, setting = len(rows), self._setting
         shapes = (
             ("values", values, (count, setting.columns)),
             ("states", states, (count, setting.states)),
             ("extra", extra, (count, setting.extra)),
-            *(("out", each, (count, setting.columns, setting.horizon)) for each in out),
+            ("out", out[0], (count, setting.columns)),
+            *(("out", each, (count, setting.columns, setting.horizon)) for each in out[1:]),
         )
         for name, array, shape in shapes:
             if array.shape != shape or array.dtype != np.float64 or not array.flags.c_contiguous:
@@ -73,15 +75,18 @@ class CompiledStep:
             raise ValueError(f"state: expected contiguous float64 (streams, {self._width}), got {state.shape}")
         if rows.dtype != np.int64 or not rows.flags.c_contiguous:
             raise ValueError(f"rows: expected contiguous int64, got {rows.dtype}")
-        wrong = self._step(
-            ctypes.byref(setting),
-            pointer(state.ctypes.data),
-            whole(len(state)),
-            whole(self._width),
-            pointer(rows.ctypes.data),
-            whole(count),
-            *(pointer(array.ctypes.data) for array in (values, states, extra, *out)),
+        done = int(
+            self._step(
+                ctypes.byref(setting),
+                pointer(state.ctypes.data),
+                whole(len(state)),
+                whole(self._width),
+                pointer(rows.ctypes.data),
+                whole(count),
+                *(pointer(array.ctypes.data) for array in (values, states, extra, *out)),
+            )
         )
-        if wrong:
+        if done < 0:
             reasons = ("", "sizes that do not fit", f"rows outside of 0 … {len(state) - 1}", "a broken count of rows")
-            raise ValueError(f"forecast step: {reasons[wrong]}")
+            raise ValueError(f"forecast step: {reasons[-done]}")
+        return done

@@ -69,6 +69,7 @@ def lay_out(setting: Setting) -> dict[str, Part]:
     C, H, L, J = setting.columns, setting.horizon, setting.history, len(EXPERTS)
     shapes: dict[str, tuple[tuple[int, ...], float]] = {
         "count": ((), 0.0),
+        "look": ((), 0.0),
         "mean": ((C,), 0.0),
         "variance": ((C,), -1.0),
         "history": ((C, L), 0.0),

@@ -17,9 +17,12 @@ FIRST_LOOK = 24
 
 
 class Forecast(NamedTuple):
-    """(B, C, H) each, in the units of the source; horizon h + 1 is at index h."""
+    """What was forecast of B rows, and what is after each of them, in the units of the source."""
 
+    expected: Array
+    """(B, C) made before the row was seen; NaN for the first of a stream."""
     mean: Array
+    """(B, C, H) horizon h + 1 is at index h."""
     lower: Array
     upper: Array
 
@@ -60,9 +63,12 @@ class Forecaster:
         self._step: compiled.CompiledStep | reference.Step = (
             reference.Step(setting) if library is None else compiled.CompiledStep(library, setting)
         )
+        self._stops = library is not None
         self._take_views()
         self._all = np.arange(streams)
+        self._views["look"][:] = next_look(0, setting.history)
         if seasons:
+            self._views["look"][:] = -1
             self._views["season"][:, :, : len(seasons)] = seasons
 
     def observe(
@@ -73,19 +79,26 @@ class Forecaster:
         *,
         rows: NDArray[np.int64] | None = None,
     ) -> Forecast:
-        """Learn from (B, C) values of the streams `rows`, NaN where nothing was observed; then forecast.
+        """Learn from (B, C) values of the streams `rows`, NaN where nothing was observed; after each row, forecast.
+
+        Rows are worked off in their order, so that a stream may come more than once: n rows of one stream are one
+        call with `rows` n times the same. The numbers do not depend on how rows are put into calls.
 
         :param states: (B, S) the network's states after the same observation.
-        :param extra: (B, E) other features of this row.
+        :param extra: (B, E) other features of each row.
         """
         rows = self._all if rows is None else rows
-        nothing = np.empty((len(rows), 0))
-        out = Forecast(*np.empty((3, len(rows), self.setting.columns, self.setting.horizon)))
-        self._step(
-            self.state, rows, values, nothing if states is None else states, nothing if extra is None else extra, out
-        )
-        if not self.seasons:
-            self._look_for_seasons()
+        n, (C, H) = len(rows), (self.setting.columns, self.setting.horizon)
+        states = np.empty((n, 0)) if states is None else states
+        extra = np.empty((n, 0)) if extra is None else extra
+        out = Forecast(np.empty((n, C)), *np.empty((3, n, C, H)))
+        done = self._step(self.state, rows, values, states, extra, out)
+        self._look_for_seasons(rows[:done])
+        while done < n:
+            rest = Forecast(*(each[done:] for each in out))
+            more = self._step(self.state, rows[done:], values[done:], states[done:], extra[done:], rest)
+            self._look_for_seasons(rows[done : done + more])
+            done += more
         return out
 
     def part(self, name: str) -> Array:
@@ -107,7 +120,6 @@ class Forecaster:
             self._take_views()
         else:
             self.state[row] = state[0]
-            self._plan_looks()
 
     def weights(self) -> Array:
         """(streams, C, H, experts) what each of `EXPERTS` counts for."""
@@ -115,26 +127,21 @@ class Forecaster:
 
     def _take_views(self) -> None:
         self._views = views(self.state, self.setting)
-        self._counts = self._views["count"]
-        self._plan_looks()
 
-    def _look_for_seasons(self) -> None:
-        """Streams grow by at most one row a call, so most calls need not look at them."""
-        self._quiet -= 1
-        if self._quiet > 0:
+    def _look_for_seasons(self, rows: NDArray[np.int64]) -> None:
+        """Of the streams that have grown to where it is due."""
+        if self.seasons:
             return
-        for row in np.flatnonzero(self._counts >= self._looks).tolist():
+        counts, looks = self._views["count"], self._views["look"]
+        due = rows[-1:] if self._stops else rows
+        for row in due[counts[due] == looks[due]].tolist():
             for column in range(self.setting.columns):
                 self._look(row, column)
-        self._plan_looks()
-
-    def _plan_looks(self) -> None:
-        self._looks = next_look(self._counts, self.setting.history)
-        self._quiet = int((self._looks - self._counts).min(initial=FIRST_LOOK))
+            looks[row] = next_look(int(counts[row]), self.setting.history)
 
     def _look(self, row: int, column: int) -> None:
         view = {name: self._views[name][row, column] for name in ("history", "season", "profile", "residual")}
-        count = int(self._counts[row])
+        count = int(self._views["count"][row])
         length = self.setting.history
         series = view["history"][: min(count, length)]
         if count > length:
@@ -174,17 +181,12 @@ class Forecaster:
                 self._views[part][row, column, :, EXPERTS.index(expert)] = 0.0
 
 
-def looks(history: int) -> NDArray[np.int64]:
-    """After how many rows a season is looked for, as long as there are no more than `history`."""
-    counts = [FIRST_LOOK]
-    while counts[-1] < history:
-        counts.append(counts[-1] + -(-counts[-1] // 4))
-    return np.array([*counts[:-1], history])
-
-
-def next_look(count: Array, history: int) -> NDArray[np.int64]:
+def next_look(count: int, history: int) -> int:
     """The next number of rows after which a season is looked for."""
-    at, half = looks(history), max(history // 2, 1)
-    early = at[np.minimum(np.searchsorted(at, count, side="right"), len(at) - 1)]
-    late = (count.astype(np.int64) // half + 1) * half
-    return np.where(count < history, early, late)
+    if count >= history:
+        half = max(history // 2, 1)
+        return (count // half + 1) * half
+    after = FIRST_LOOK
+    while after <= count:
+        after += -(-after // 4)
+    return min(after, history)

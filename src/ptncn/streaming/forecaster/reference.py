@@ -54,17 +54,31 @@ class Step:
         self._line = self._h * (self._h + 1) // 2
 
     def __call__(
-        self, state: Array, rows: Rows, values: Array, states: Array, extra: Array, out: tuple[Array, Array, Array]
-    ) -> None:
+        self,
+        state: Array,
+        rows: Rows,
+        values: Array,
+        states: Array,
+        extra: Array,
+        out: tuple[Array, Array, Array, Array],
+    ) -> int:
+        """As the kernel does; how many rows were worked off, at most up to the first stream that comes again."""
+        again = np.flatnonzero(np.tril(rows[:, None] == rows, -1).any(1)) if len(rows) > 1 else rows[:0]
+        if len(again):
+            n = int(again[0])
+            early = tuple(each[:n] for each in out)
+            return self(state, rows[:n], values[:n], states[:n], extra[:n], (early[0], early[1], early[2], early[3]))
         mine = state[rows]
         v = views(mine, self.setting)
         time = v["count"].astype(np.int64)
+        out[0][...] = np.where((time == 0)[:, None], np.nan, v["made"][:, :, 0, 0])
         self._score(v, time, values)
         self._take(v, time, values)
         self._look(v, time, states, extra)
         v["count"] += 1
-        self._forecast(v, time, out)
+        self._forecast(v, time, out[1:])
         state[rows] = mine
+        return len(rows)
 
     def _seasons(self, v: dict[str, Array]) -> Rows:
         """(B, C, SEASONS) with 0 for none."""
