@@ -8,6 +8,7 @@ import math
 import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -139,9 +140,15 @@ def find_records(places: Iterable[str | Path]) -> tuple[list[Record], list[str]]
     return records, problems
 
 
+@cache
+def _kinds() -> dict[str, Any]:
+    """The types of the fields."""
+    return get_type_hints(Record)
+
+
 def _problem(tree: Mapping[str, Any]) -> str | None:
     """What is wrong with the fields, or None."""
-    kinds = get_type_hints(Record)
+    kinds = _kinds()
     required = [each.name for each in dataclasses.fields(Record) if _has_no_default(each)]
     for name in required:
         if name not in tree:

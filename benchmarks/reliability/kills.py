@@ -1,0 +1,106 @@
+"""Kill `stream`, `train` and `reproduce` with SIGKILL at random moments; each continuation must give the same bytes."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from common import Command, parser, record, warm_up, write_feed
+
+TIMES = ("started", "finished", "seconds", "peak_memory", "command")
+"""Fields of a record that say when and how it was run, not what came out."""
+
+
+def stream(folder: Path) -> list[object]:
+    every = ("--checkpoint", folder / "c.ckpt", "--checkpoint-every", 0.02, "--hidden", 8)
+    return ["stream", folder.parent / "feed.csv", "--out", folder / "out.csv", "--on-error", "skip", *every]
+
+
+def train(folder: Path) -> list[object]:
+    sizes = ("--units", 8, "--sequences", 10, "--epochs", 2, "--batch-size", 5, "--canvas", 28)
+    return ["train", "ptncn", "digits", *sizes, *_folders(folder)]
+
+
+def reproduce(folder: Path) -> list[object]:
+    chosen = ("--scale", "smoke", "--learners", "tanh,cosine", "--seeds", 1)
+    return ["reproduce", "discrete", *chosen, *_folders(folder)]
+
+
+def _folders(folder: Path) -> tuple[object, ...]:
+    return ("--out", folder / "out", "--runs", folder / "runs", "--checkpoint-every", 0)
+
+
+COMMANDS: dict[str, Callable[[Path], list[object]]] = {"stream": stream, "train": train, "reproduce": reproduce}
+
+
+def outcome(folder: Path) -> dict[str, bytes]:
+    """All that a command leaves but checkpoints on the way: tables and networks as they are, records without times."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder)
+        if path.is_file() and inside.parts[0] not in ("runs", "c.ckpt", "log"):
+            found[str(inside)] = _without_times(path) if path.suffix == ".json" else path.read_bytes()
+    return found
+
+
+def _without_times(path: Path) -> bytes:
+    tree = {key: value for key, value in json.loads(path.read_bytes()).items() if key not in TIMES}
+    return json.dumps(tree, sort_keys=True).encode()
+
+
+def campaign(name: str, count: int, seed: int, where: Path) -> dict[str, Any]:
+    """Kill it until `count` kills have hit a running process."""
+    rng = random.Random(f"{seed}:{name}")
+    folder = where / "whole"
+    folder.mkdir()
+    started = time.monotonic()
+    if Command(COMMANDS[name](folder), folder / "log").wait() != 0:
+        raise RuntimeError((folder / "log").read_text())
+    seconds, whole = time.monotonic() - started, outcome(folder)
+    found: dict[str, Any] = {"kills": 0, "identical": 0, "before_a_checkpoint": 0, "left_over": 0, "problems": []}
+    while found["kills"] < count:
+        shutil.rmtree(folder)
+        folder.mkdir()
+        process, moment = Command(COMMANDS[name](folder), folder / "log"), rng.uniform(0, seconds)
+        if process.wait(moment) is not None or not process.kill():
+            seconds *= 0.95  # it was quicker than the signal
+            continue
+        found["kills"] += 1
+        found["before_a_checkpoint"] += not list(folder.rglob("*.ckpt")) + list(folder.rglob("*.safetensors"))
+        found["left_over"] += len(list(folder.rglob(".*.part")))
+        again = Command([*COMMANDS[name](folder), "--resume"], folder / "log")
+        same = again.wait() == 0 and _same(outcome(folder), whole)
+        found["identical"] += same
+        if not same:
+            found["problems"].append({"kill": found["kills"], "moment": moment, "said": again.said()[-2000:]})
+        print(f"{name}: {found['identical']} of {found['kills']} continuations identical", flush=True)
+    return found
+
+
+def _same(one: dict[str, bytes], other: dict[str, bytes]) -> bool:
+    return {name: data for name, data in one.items() if not name.endswith(".part")} == other
+
+
+def main() -> None:
+    given = parser(__doc__, 100)
+    given.add_argument("--commands", default=",".join(COMMANDS), help="which of them")
+    options = given.parse_args()
+    warm_up()
+    started, found = time.time(), {}
+    with tempfile.TemporaryDirectory() as temporary:
+        for name in options.commands.split(","):
+            where = Path(temporary) / name
+            where.mkdir()
+            write_feed(where / "feed.csv", 2_000, options.seed)
+            found[name] = campaign(name, options.count, options.seed, where)
+            record("kills", options, found, started)
+
+
+if __name__ == "__main__":
+    main()
