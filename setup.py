@@ -42,5 +42,6 @@ setup(
             optional=True,
         ),
         Extension("ptncn.kernels._forecast", [f"{KERNEL}/forecast.c"], optional=True),
+        Extension("ptncn.kernels._gauge", [f"{KERNEL}/gauge.c"], optional=True),
     ],
 )

@@ -76,7 +76,11 @@ class Keys:
 class Learning:
     """Learner."""
 
-    learner: str = option("Any learner of the library: see `ptncn learners`.", "ptncn")
+    learner: str | None = option(
+        "Any learner of the library, to predict alone: see `ptncn learners`; default: the forecaster, which reads a "
+        "P-TNCN out beside the last values and seasons.",
+        None,
+    )
     hidden: str = option("Units of each layer.", ",".join(map(str, HIDDEN)))
     lr: float | None = option("Step size of learning.", None)
     options: list[str] | None = option("Any other option of the learner, as NAME=VALUE.", None, "--option", "--set")
@@ -89,8 +93,9 @@ class Learning:
 class Forecasting:
     """Forecasts and alarms."""
 
-    horizon: int = option("Steps to forecast after each row.", 0, "--horizon", "-H", min=0)
+    horizon: int = option("Steps to forecast after each row, with bounds.", 0, "--horizon", "-H", min=0)
     level: float = option("Probability that a value lies within the bounds of its forecast.", 0.9)
+    season: int | None = option("Rows of a season, such as 24; default: looked for.", None)
     alarm_rate: float = option("Share of ordinary rows that may give an alarm.", 0.01)
     webhook: str | None = option("Address that gets each alarm by POST, as JSON.", None)
     exec: str | None = option("Program that gets each alarm on its standard input, as JSON.", None, "--exec")
@@ -176,7 +181,7 @@ def _make_session(
 ) -> Session:
     writer = make_writer(writing.output_format, writing.out)
     spec = LearnerSpec(
-        name=learning.learner,
+        name=learning.learner or "ptncn",
         hidden=_whole_numbers(learning.hidden),
         lr=learning.lr,
         seed=learning.seed,
@@ -197,6 +202,7 @@ def _make_session(
         "learn": not learning.freeze,
         "horizon": forecasting.horizon,
         "level": forecasting.level,
+        "season": forecasting.season,
         "alarm_rate": forecasting.alarm_rate,
         "layer_errors": forecasting.layer_errors,
     }
@@ -209,9 +215,13 @@ def _make_session(
         longest=reading.max_line,
     )
     detector = (drifting.drift, drifting.drift_action, drifting.drift_factor, drifting.drift_steps)
-    stream = Stream(source, spec, drift=make_listener(*detector), report=reporter.notice, **options)
+    listener = make_listener(*detector)
+    learner = None if learning.learner is None else spec
+    stream = Stream(source, learner, network=spec, drift=listener, report=reporter.notice, **options)
     if writing.checkpoint is not None:
         stream.store_folder = os.path.dirname(os.path.realpath(writing.checkpoint))
+    settings = {"learner": learning.learner, "network": spec.tree(), **options}
+    settings |= {"drift": list(detector), "output_format": type(writer).__name__}
     wants_alerts = forecasting.webhook is not None or forecasting.exec is not None
     return Session(
         stream,
@@ -219,7 +229,13 @@ def _make_session(
         out=writing.out,
         checkpoint=writing.checkpoint,
         every=writing.checkpoint_every,
-        settings={"learner": spec.tree(), **options, "drift": list(detector), "output_format": type(writer).__name__},
+        settings={
+            "learner": learning.learner,
+            "network": spec.tree(),
+            **options,
+            "drift": list(detector),
+            "output_format": type(writer).__name__,
+        },
         status=choose_status(writing.quiet, writing.out is None),
         alerts=Alerts(forecasting.webhook, forecasting.exec, reporter.notice) if wants_alerts else None,
     )

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ptncn.learner import Learner
 from ptncn.streaming.columns import Vector
 
 
@@ -78,6 +79,10 @@ class Engine(Protocol):
 
     layers: int
     """Columns of `Steps.layer_errors`."""
+
+    @property
+    def learner(self) -> Learner:
+        """The learner of the first slot, or of all."""
 
     def resize(self, slots: int) -> None:
         """Room for so many streams."""

@@ -56,6 +56,8 @@ class StreamOptions:
     """Steps to forecast after each observation."""
     level: float = 0.9
     """The probability with which a value should lie within the bounds of its forecast."""
+    season: int | None = None
+    """Rows of a season, such as 24; None looks for one."""
     alarm_rate: float = 0.01
     """The share of ordinary observations that may give an alarm."""
     learn: bool = True
@@ -84,6 +86,8 @@ class StreamOptions:
             raise ValueError(f"level: expected a share above 0 and below 1, got {self.level}")
         if not 0 < self.alarm_rate < 1:
             raise ValueError(f"alarm_rate: expected a share above 0 and below 1, got {self.alarm_rate}")
+        if self.season is not None and not 2 <= self.season <= 1024:
+            raise ValueError(f"season: expected 2 to 1024 rows, got {self.season}")
         if self.key_limit is not None and self.key_limit < 1:
             raise ValueError(f"key_limit: expected a positive integer, got {self.key_limit}")
 

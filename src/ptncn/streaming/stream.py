@@ -21,6 +21,7 @@ from ptncn.streaming.drift import Detector, DriftListener
 from ptncn.streaming.engine import Engine, Steps
 from ptncn.streaming.errors import DivergedError, RowError, StreamError
 from ptncn.streaming.forecast import Forecast
+from ptncn.streaming.forecaster_engine import ForecasterEngine
 from ptncn.streaming.history import History
 from ptncn.streaming.keys import KeyStore, KeyTable
 from ptncn.streaming.learner_engine import LearnerEngine
@@ -39,7 +40,9 @@ class Stream:
 
     Arguments:
         source: any iterable of arrays or dicts, or a source from `open_source`.
-        learner: any learner, or what makes one from the number of its inputs, such as `default_learner`.
+        learner: None for the forecaster; or any learner, or what makes one from the number of its inputs, which then
+            predicts alone.
+        network: makes the network whose states the forecaster reads, from the number of its inputs.
         drift: a detector that watches the surprise, or a `DriftListener` with an action; not with a key.
         report: called with one line about what was skipped, masked or left out.
         options: see `StreamOptions`.
@@ -60,8 +63,9 @@ class Stream:
     def __init__(
         self,
         source: Source | Iterable[Any] = (),
-        learner: Learner | Callable[[int], Learner] = default_learner,
+        learner: Learner | Callable[[int], Learner] | None = None,
         *,
+        network: Callable[[int], Learner] = default_learner,
         drift: DriftListener | Detector | None = None,
         report: Callable[[str], None] = lambda line: None,
         **options: Any,
@@ -83,7 +87,7 @@ class Stream:
         """Where streams go that exceed `key_limit`; None is the system's folder for temporary files."""
         self.columns = self._make_columns()
         self.clock = Clock(gaps=self.options.gaps, order=self.options.order, format=self.options.time_format)
-        self._learner = learner
+        self._learner, self.network = learner, network
         self._engine: Engine | None = None
         self._keys = KeyTable(self.options.key_limit if self.options.key is not None else None)
         self._store: KeyStore | None = None
@@ -133,7 +137,6 @@ class Stream:
     @property
     def learner(self) -> Learner:
         """The learner, or that of the first key."""
-        assert isinstance(self.engine, LearnerEngine)
         return self.engine.learner
 
     @property
@@ -221,21 +224,45 @@ class Stream:
         if self.drift is not None:
             self.drift.check(self.learner)
 
-    def _make_engine(self, learner: Learner | Callable[[int], Learner]) -> None:
+    def _make_engine(self, learner: Learner | Callable[[int], Learner] | None) -> None:
         options = self.options
-        self._engine = LearnerEngine(
-            (lambda inputs: learner) if isinstance(learner, Learner) else learner,
-            self.columns,
-            target=options.target or TARGET,
-            horizon=options.horizon,
-            alarm_rate=options.alarm_rate,
-            learn=options.learn,
-            layer_errors=options.layer_errors,
-            shared=options.weights == "shared" and options.key is not None,
+        if learner is None:
+            learner = None if self._can_forecast() else default_learner
+        self._engine = (
+            self._forecaster(options)
+            if learner is None
+            else LearnerEngine(
+                (lambda inputs: learner) if isinstance(learner, Learner) else learner,
+                self.columns,
+                target=options.target or TARGET,
+                horizon=options.horizon,
+                alarm_rate=options.alarm_rate,
+                learn=options.learn,
+                layer_errors=options.layer_errors,
+                shared=options.weights == "shared" and options.key is not None,
+            )
         )
         self.history = History(self.columns.target_width)
         if options.key is None:
             self._keys.slots[""] = 0
+
+    def _can_forecast(self) -> bool:
+        """Whether the default engine serves: it predicts numbers, and has no errors of layers to show."""
+        numeric = not any(name in self.columns.categories for name in self.columns.names)
+        return numeric and not self.options.layer_errors
+
+    def _forecaster(self, options: StreamOptions) -> ForecasterEngine:
+        return ForecasterEngine(
+            self.network,
+            self.columns,
+            horizon=options.horizon,
+            level=options.level,
+            season=options.season,
+            alarm_rate=options.alarm_rate,
+            learn=options.learn,
+            shared=options.key is not None and options.weights == "shared",
+            keyed=options.key is not None,
+        )
 
     def _process(self, block: Block, source: Source | None) -> Results:
         """What the rows of a block give. A row that stops the stream is remembered, and raised at the next call."""
@@ -430,6 +457,7 @@ class Stream:
         return {
             "options": asdict(self.options),
             "learner": {"kind": learner.kind, "options": learner.options()},
+            "forecaster": isinstance(self.engine, ForecasterEngine),
             "columns": self.columns.tree(),
             "stats": self.stats.tree(),
             "history": self.history.tree(),
@@ -444,7 +472,8 @@ class Stream:
     def _load_tree(self, tree: Mapping[str, Any]) -> None:
         kind, options = tree["learner"]["kind"], tree["learner"]["options"]
         self.columns.load_tree(tree["columns"])
-        self._make_engine(lambda inputs: make(kind, **options))
+        self.network = lambda inputs: make(kind, **options)
+        self._make_engine(None if tree["forecaster"] else self.network)
         self.engine.restore_shared(tree["shared"])
         slots = list(range(len(tree["keys"])))
         self._keys.slots.clear()

@@ -53,7 +53,7 @@ class LineReader:
         self._bytes.close()
 
     def read(self, most: int) -> list[Line] | None:
-        """Up to `most` lines, without waiting for the last of them; [] if there are none yet, None at the end."""
+        """`most` lines, or as many as are there without waiting; [] if there are none yet, None at the end."""
         lines: list[Line] = []
         while len(lines) < most:
             found = self._buffer.find(b"\n", self._at)
@@ -61,7 +61,11 @@ class LineReader:
                 lines.append(self._take(found + 1))
                 continue
             if lines:
-                break  # whatever comes next, these are there
+                if self._state is not None or len(self._buffer) - self._at > self.longest or found >= 0:
+                    break
+                if self._fill() is not None:
+                    break  # do not wait for more
+                continue
             if found >= 0 or len(self._buffer) - self._at > self.longest:
                 self._discard()
                 raise RowError(

@@ -1,0 +1,79 @@
+/* One row of each of many streams: how surprising its values are beside the usual errors, and the values as changes and
+ * levels in scaled units. The twin of `ptncn.streaming.gauge.reference`, which explains the numbers. A stream's state
+ * is one row of doubles: rows counted; for each target the usual square error and the last value; for each of the 2 C
+ * inputs its mean, its scale and its count. */
+#include <math.h>
+#include <stdint.h>
+
+#define MEMORY 500.0
+#define TRUST 9.0
+#define WARM_UP 32.0
+#define INPUT_MEMORY 2000.0
+#define FAR 6.0
+#define LEAST 1e-200
+
+static double larger(double a, double b) { return a > b || isnan(b) ? a : b; }
+static double smaller(double a, double b) { return a < b ? a : b; }
+
+/* out: surprise, mean square error and that of copying in usual ones, whether the stream has settled, C parts. */
+static void judge(double *state, int64_t C, const double *y, const double *p, double *out) {
+    double *usual = state + 1, *last = usual + C, total = 0.0, error = 0.0, copied = 0.0;
+    int64_t known = 0;
+    for (int64_t c = 0; c < C; c++) known += !isnan(p[c] - y[c]);
+    double count = state[0] + (known > 0), rate = 1.0 / smaller(count + 1.0, MEMORY);
+    for (int64_t c = 0; c < C; c++) {
+        double square = (p[c] - y[c]) * (p[c] - y[c]), copy = (last[c] - y[c]) * (last[c] - y[c]);
+        out[4 + c] = known ? 0.0 : NAN;
+        if (isnan(square)) continue;
+        double tiny = 1e-9 * larger(fabs(y[c]), fabs(last[c])), floor = tiny * tiny + LEAST;
+        double v = larger(usual[c] < 0.0 ? larger(square, copy) : usual[c], floor);
+        double ratio = square > floor ? square / v : 0.0;
+        total += ratio, error += square / v, copied += copy / v;
+        out[4 + c] = 0.5 * ratio;
+        usual[c] = v + rate * (smaller(square, TRUST * v) - v);
+    }
+    state[0] = count;
+    out[0] = known ? 0.5 * total * (double)C / (double)known : NAN;
+    out[1] = known ? error / (double)known : NAN, out[2] = known ? copied / (double)known : NAN;
+    out[3] = known > 0 && count > WARM_UP;
+}
+
+static void scale_input(double given, double *mean, double *scale, double *count, float *input) {
+    *input = NAN;
+    if (isnan(given)) return;
+    double off = (given - *mean) / *scale, rate = 1.0 / smaller(*count + 1.0, INPUT_MEMORY), before = *mean;
+    off = off > FAR ? FAR : off < -FAR ? -FAR : off;
+    *input = *count < 1.0 ? 0.0f : (float)off;
+    if (*count < 1.0) {
+        *mean = given;
+    } else {
+        *mean += rate * *scale * off;
+        *scale *= sqrt(1.0 + rate * (off * off - 1.0));
+    }
+    if (*count <= 1.0) *scale = larger(fabs(given - before), 1e-9 * fabs(given) + 1e-100);
+    *scale = larger(*scale, 1e-6 * fabs(before) + 1e-100);
+    *count += 1.0;
+}
+
+int64_t gauge_width(int64_t C) { return 1 + 8 * C; }
+
+/* Returns 0, or 1 where a row is outside of the state. */
+int64_t gauge_observe(double *state, int64_t streams, int64_t C, const int64_t *rows, int64_t count, const double *y,
+                      const double *p, float *inputs, double *out) {
+    for (int64_t i = 0; i < count; i++)
+        if (rows[i] < 0 || rows[i] >= streams) return 1;
+    for (int64_t i = 0; i < count; i++) {
+        double *own = state + rows[i] * gauge_width(C), *last = own + 1 + C, *mean = last + C;
+        double *scale = mean + 2 * C, *seen = scale + 2 * C;
+        const double *values = y + i * C, *expected = p + i * C;
+        float *change = inputs + i * 2 * C, *level = change + C;
+        judge(own, C, values, expected, out + i * (4 + C));
+        for (int64_t c = 0; c < C; c++) {
+            scale_input(values[c] - last[c], mean + c, scale + c, seen + c, change + c);
+            scale_input(values[c], mean + C + c, scale + C + c, seen + C + c, level + c);
+            if (!isnan(values[c])) last[c] = values[c];
+            else if (!isnan(last[c]) && !isnan(expected[c])) last[c] = expected[c];
+        }
+    }
+    return 0;
+}

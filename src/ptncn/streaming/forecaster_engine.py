@@ -1,0 +1,243 @@
+"""The default engine: a network that never stops learning, and the forecaster that reads it out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptncn.learner import Learner
+from ptncn.streaming.anomaly import RankAnomaly
+from ptncn.streaming.bank import NetworkBank
+from ptncn.streaming.columns import Columns, Vector
+from ptncn.streaming.covariates import Covariates
+from ptncn.streaming.engine import Steps
+from ptncn.streaming.errors import DivergedError
+from ptncn.streaming.forecaster import Forecaster
+from ptncn.streaming.forecaster.layout import default_setting, views
+from ptncn.streaming.gauge import Gauge, Reading
+from ptncn.streaming.times import CALENDAR
+
+HISTORY = 2048
+KEYED_HISTORY = 512
+"""Values that are kept of each stream of many: their seasons are at most half as long."""
+
+Slots = NDArray[np.int64]
+
+
+class ForecasterEngine:
+    """Streams in slots, stepped as batches.
+
+    Each row is shown to a network, whose states, beside the last values, are read out by a `Forecaster` with a
+    readout, a scale, seasons and bounds of its own for each slot. Rows of one slot are seen one after another, rows
+    of different slots together.
+
+    Arguments:
+        make: makes the network from the number of its inputs.
+        season: the length of the season, in rows; None looks for one.
+        shared: one network for all slots instead of one for each.
+    """
+
+    layers = 0
+
+    def __init__(
+        self,
+        make: Callable[[int], Learner],
+        columns: Columns,
+        *,
+        horizon: int = 0,
+        level: float = 0.9,
+        season: int | None = None,
+        alarm_rate: float = 0.01,
+        learn: bool = True,
+        shared: bool = False,
+        keyed: bool = False,
+    ) -> None:
+        self.horizon, self.alarm_rate = horizon, alarm_rate
+        self._width = columns.target_width
+        self._calendar = CALENDAR if columns.timestamp is not None else 0
+        self._gauge = Gauge(self._width)
+        self._bank = NetworkBank(make, 2 * self._width, learn=learn, shared=shared)
+        self._setting = default_setting(
+            self._width,
+            max(1, horizon),
+            self._bank.states,
+            self._calendar,
+            level=level,
+            history=KEYED_HISTORY if keyed else HISTORY,
+        )
+        self._seasons = () if season is None else (season,)
+        self._forecaster = Forecaster(self._setting, 1, seasons=self._seasons)
+        self._covariates = Covariates(columns.width - self._width, self._width)
+        self._anomaly = RankAnomaly(alarm_rate)
+        self._slots = 0
+        self.resize(1)
+        self.reset(0)
+
+    @property
+    def learner(self) -> Learner:
+        return self._bank.learner(0)
+
+    def resize(self, slots: int) -> None:
+        slots = max(slots, 1)
+        if slots <= self._slots:
+            return
+        room = max(slots, 2 * self._slots)
+        forecaster = Forecaster(self._setting, room, seasons=self._seasons)
+        if self._slots:
+            forecaster.state[: self._slots] = self._forecaster.state[: self._slots]
+            forecaster.load_tree({"state": forecaster.state})
+        self._forecaster = forecaster
+        ahead = self._setting.horizon
+        more = room - self._slots
+        if not self._slots:
+            self._ahead = np.empty((3, 0, self._width, ahead))
+        self._ahead = np.append(self._ahead, np.full((3, more, self._width, ahead), np.nan), axis=1)
+        for part in (self._gauge, self._bank, self._covariates, self._anomaly):
+            part.resize(room)
+        self._slots = room
+
+    def reset(self, slot: int) -> None:
+        blank = Forecaster(self._setting, 1, seasons=self._seasons)
+        self._forecaster.load_tree(blank.tree(), slot)
+        self._ahead[:, slot] = np.nan
+        for part in (self._gauge, self._bank, self._covariates, self._anomaly):
+            part.reset(slot)
+
+    def run(self, slots: Slots, values: Vector, calendar: Vector) -> Steps:
+        steps = Steps.empty(len(values), self._width, self.horizon, bounds=True)
+        for rows in rounds(slots):
+            self._observe(slots[rows], values[rows], calendar[rows, 0], steps, rows)
+        return steps
+
+    def _observe(self, slots: Slots, values: Vector, now: Vector, steps: Steps, rows: Slots) -> None:
+        """One row of each of several slots."""
+        targets, features = np.ascontiguousarray(values[:, : self._width]), values[:, self._width :]
+        predicted = expected = self._ahead[0, slots, :, 0]
+        correction = self._covariates.expect(slots, features)
+        if correction is not None:
+            predicted = expected + correction
+            self._covariates.learn(slots, targets - expected)
+        reading = self._gauge.observe(slots, targets, predicted)
+        states = self._bank.step(slots, reading.inputs)
+        if not math.isfinite(states.sum()):
+            raise DivergedError(int(rows[~np.isfinite(states).all(1)][0]))
+        extra = np.ascontiguousarray(now[:, : self._calendar])
+        ahead = np.asarray(self._forecaster.observe(targets, states, extra, rows=slots))
+        self._ahead[:, slots] = ahead
+        steps.predicted[rows] = predicted
+        if self.horizon:
+            steps.forecast[rows], steps.lower[rows], steps.upper[rows] = ahead.transpose(0, 1, 3, 2)
+        self._report(reading, slots, steps, rows)
+
+    def _report(self, reading: Reading, slots: Slots, steps: Steps, rows: Slots) -> None:
+        """Surprise, anomaly and alarm."""
+        steps.surprise[rows], steps.parts[rows] = reading.surprise, reading.parts
+        settled = reading.settled
+        if not settled.all():
+            if not settled.any():
+                return
+            rows, slots = rows[settled], slots[settled]
+            reading = reading.take(settled)
+        steps.error[rows], steps.copy_error[rows] = reading.error, reading.copied
+        anomaly, alarm, severity = self._anomaly.observe(slots, reading.surprise)
+        steps.anomaly[rows], steps.alarm[rows], steps.severity[rows] = anomaly, alarm, severity
+
+    def forecast(self, slot: int, features: Vector, calendar: Vector) -> tuple[Vector, Vector, Vector]:
+        wanted = len(features)
+        mean, lower, upper = (part[slot].T.copy() for part in self._ahead)  # (H, w)
+        if wanted > len(mean):
+            mean, lower, upper = self._further(slot, wanted, mean, lower, upper)
+        correction = self._covariates.ahead(slot, features)
+        parts = (part[:wanted] if correction is None else part[:wanted] + correction for part in (mean, lower, upper))
+        return tuple(parts)
+
+    def _further(
+        self, slot: int, wanted: int, mean: Vector, lower: Vector, upper: Vector
+    ) -> tuple[Vector, Vector, Vector]:
+        """Beyond the horizon that was learnt: forecasts are taken for what happened, on a copy of the stream.
+
+        The bounds widen with the square root of the distance.
+        """
+        copy = Forecaster(self._setting, 1, seasons=self._seasons)
+        copy.load_tree(self._forecaster.tree(slot))
+        states = self._bank.states_of(slot)[None]
+        extra = np.zeros((1, self._calendar))
+        rows = list(mean)
+        half = (upper[-1] - lower[-1]) / 2
+        while len(rows) < wanted:
+            for row in rows[-len(mean) :]:
+                ahead = copy.observe(row[None], states, extra)
+            rows += list(ahead.mean[0].T)
+        entries = np.array(rows)
+        reach = np.sqrt(np.arange(len(mean) + 1, len(entries) + 1) / len(mean))[:, None] * half
+        beyond = entries[len(mean) :]
+        return entries, np.concatenate((lower, beyond - reach)), np.concatenate((upper, beyond + reach))
+
+    def state(self, slots: Sequence[int]) -> dict[str, Any]:
+        index = list(slots)
+        return {
+            "forecaster": self._forecaster.state[index],
+            "gauge": self._gauge.state[index],
+            "ahead": self._ahead[:, index],
+            "horizon": self._setting.horizon,
+            "bank": self._bank.state(index),
+            "covariates": self._covariates.state(index),
+            "anomaly": self._anomaly.state(index),
+        }
+
+    def restore(self, slots: Sequence[int], state: Mapping[str, Any]) -> None:
+        index = list(slots)
+        if state["horizon"] == self._setting.horizon:
+            self._forecaster.state[index] = state["forecaster"]
+            self._ahead[:, index] = state["ahead"]
+        else:
+            self._learn_again(index, state["forecaster"], state["horizon"])
+        self._forecaster.load_tree({"state": self._forecaster.state})
+        self._gauge.state[index] = state["gauge"]
+        self._bank.restore(index, state["bank"])
+        self._covariates.restore(index, state["covariates"])
+        self._anomaly.restore(index, state["anomaly"])
+
+    def _learn_again(self, slots: Sequence[int], states: Vector, horizon: int) -> None:
+        """With another horizon readouts have other targets: they learn them from the values that were kept."""
+        old = replace(self._setting, horizon=horizon)
+        parts = views(np.ascontiguousarray(states), old)
+        for row, slot in enumerate(slots):
+            count, length = int(parts["count"][row]), old.history
+            past = parts["history"][row, :, : min(count, length)]
+            past = np.roll(past, -(count % length), axis=1) if count > length else past
+            learner = Forecaster(self._setting, 1, seasons=self._seasons)
+            nothing = np.zeros((1, self._setting.states)), np.zeros((1, self._calendar))
+            for values in past.T:
+                ahead = learner.observe(np.ascontiguousarray(values[None]), *nothing)
+            self._forecaster.load_tree(learner.tree(), slot)
+            if count:
+                self._ahead[:, slot] = np.array([part[0] for part in ahead])
+
+    def shared_state(self) -> dict[str, Any]:
+        return self._bank.shared_state()
+
+    def restore_shared(self, state: Mapping[str, Any]) -> None:
+        self._bank.restore_shared(state)
+
+
+def rounds(slots: Slots) -> list[Slots]:
+    """The numbers of rows in groups in which no slot comes twice; rows of one slot keep their order.
+
+    >>> [group.tolist() for group in rounds(np.array([0, 1, 0, 2, 0]))]
+    [[0, 1, 3], [2], [4]]
+    """
+    groups: list[list[int]] = []
+    seen: dict[int, int] = {}
+    for row, slot in enumerate(slots.tolist()):
+        turn = seen.get(slot, 0)
+        seen[slot] = turn + 1
+        if turn == len(groups):
+            groups.append([])
+        groups[turn].append(row)
+    return [np.array(group) for group in groups]
