@@ -44,7 +44,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
 LIMITS = {"products": "RW", "products-learnt-e": "RWE", "products-eval": ""}
 LEARNERS = (
     *("lstm-bptt", "lstm-bptt-whole", "gru-bptt", "rnn-bptt", "lstm-tbptt", "lstm-sab"),
-    *("lstm-rtrl", "lstm-uoro", "lstm-kf-rtrl", "esn-sgd", "esn-rls", "esn-ridge"),
+    *("lstm-rtrl", "lstm-uoro", "lstm-kf-rtrl", "lru-rtrl", "elstm-rtrl", "esn-sgd", "esn-rls", "esn-ridge"),
 )
 """Names of the learner registry, and `lstm-bptt-whole`: PyTorch's own LSTM over whole sequences."""
 ALL = (*LIMITS, "read", *NETWORKS, "textbook", *LEARNERS)
