@@ -3,11 +3,14 @@
 import json
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
-def test_every_row_of_the_page_is_that_of_the_record():
-    record = json.loads((ROOT / "results/learners/tasks.json").read_text())
+@pytest.mark.parametrize("name", ["tasks", "rivals"])
+def test_every_row_of_the_page_is_that_of_the_record(name):
+    record = json.loads((ROOT / f"results/learners/{name}.json").read_text())
     page = (ROOT / "docs/learners.md").read_text()
     assert record["command"] in page
     for name, errors in record["errors"].items():
