@@ -39,7 +39,7 @@ def run(*arguments, exit_code=0):
 def test_prediction_zero_shot_one_shot_and_out_of_domain_share_their_training(somewhere):
     few = ("--scale", "smoke", "--json", "--models", "ptncn,lstm-bptt")
     cells = json.loads(run("prediction", *few).stdout)
-    assert set(cells) == {"test_ce", "test_se", "valid_bpc", "test_bpc"}
+    assert set(cells) == {"test_ce", "test_se", "future_ce", "future_se", "valid_bpc", "test_bpc"}
     assert set(cells["test_se"]["ptncn"]) == {"mnist", "notmnist"}
     assert set(cells["test_bpc"]["lstm-bptt"]) == {"ptb"}
     trained = sorted((somewhere / "runs").rglob("finished.safetensors"))

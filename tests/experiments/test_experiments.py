@@ -4,12 +4,13 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from ptncn.data import DATASETS, open_splits
+from ptncn.data import DATASETS, ArraySequences, open_splits
 from ptncn.experiments import EXPERIMENTS, find_experiment
 from ptncn.experiments.complexity import exponent
 from ptncn.experiments.config import SCALES, VIDEO
@@ -17,6 +18,7 @@ from ptncn.experiments.continual import phased_run
 from ptncn.experiments.one_shot import with_sgd
 from ptncn.experiments.options import TUNED, options_for
 from ptncn.experiments.phases import stable
+from ptncn.experiments.prediction import future_errors
 from ptncn.experiments.spec import RunSpec
 from ptncn.experiments.summary import mean_cells
 from ptncn.learners import make
@@ -186,6 +188,33 @@ def test_one_shot_learning_starts_from_the_same_weights_under_plain_sgd(model):
     assert fresh.options()["lr"] == 0.01
     for name, value in learner.state_dict().items():
         assert torch.equal(fresh.state_dict()[name], value)
+
+
+class Knows:
+    """A learner that has seen the videos before."""
+
+    input_size = 4
+
+    def __init__(self, videos):
+        self.videos = videos
+
+    def begin(self, batch_size):
+        return SimpleNamespace(batch_size=batch_size)
+
+    def step(self, x, state, **others):
+        return SimpleNamespace(prediction=x)
+
+    def dream(self, state, steps):
+        return self.videos[:, -steps:].transpose(0, 1)
+
+
+def test_frames_far_ahead_are_predicted_from_those_before():
+    videos = torch.tensor([[[0.0, 1.0, 1.0, 0.0]] * 12] * 3)
+    data = ArraySequences("videos", list(videos.numpy()))
+    assert future_errors(Knows(videos), data, 3)["se"] == 0.0
+    wrong = future_errors(Knows(1 - videos), data, 3)
+    assert wrong["se"] == 4.0
+    assert wrong["ce"] == pytest.approx(-4 * math.log(1e-6), rel=0.01)
 
 
 def test_an_exponent_is_the_slope_of_the_larger_half():
