@@ -96,5 +96,5 @@ def test_a_dataset_and_an_experiment_added_at_run_time_go_through_every_command(
 
     run("report", "results/smoke", "--out", "report")
     page = (extended / "report/index.html").read_text()
-    for words in ("Random walks", "Who follows a random walk?", "test SE"):
+    for words in ("Random walks", "Who follows a random walk?", "test SE", "random walks", "P-TNCN, slow"):
         assert words in page
