@@ -1,4 +1,4 @@
-"""Sentences about a demo run, each computed from the record: they say who was better, whoever that was."""
+"""Sentences about a demo run, computed from its record, whichever learner was better."""
 
 from __future__ import annotations
 

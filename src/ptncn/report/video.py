@@ -1,4 +1,4 @@
-"""Video: filmstrips and animations of true frames above or beside their predictions."""
+"""Video: filmstrips and animations of true frames with their predictions."""
 
 from __future__ import annotations
 
