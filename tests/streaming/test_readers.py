@@ -3,6 +3,7 @@
 import gzip
 import os
 
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -363,3 +364,12 @@ def test_what_cannot_be_opened(tmp_path):
         open_source(str(tmp_path))
     with pytest.raises(ValueError, match="unknown input format 'xml'; choose one of: csv, jsonl, parquet"):
         open_source(str(tmp_path), "xml")
+
+
+def test_a_source_that_is_forgotten_gives_its_file_back(file):
+    path = file("a\n1\n")
+    source = CsvReader(LineReader(path))
+    assert [each.path for each in psutil.Process().open_files()].count(path) == 1
+    source.read(1)
+    del source
+    assert path not in [each.path for each in psutil.Process().open_files()]

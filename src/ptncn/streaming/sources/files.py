@@ -15,6 +15,7 @@ from typing import Any
 from ptncn.streaming.errors import StreamError
 
 CHUNK = 1 << 16
+READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 
 
 class Event(Enum):
@@ -42,6 +43,7 @@ class ByteReader:
     def __init__(self, path: str, *, follow: bool = False, poll: float = 0.1) -> None:
         self.name = "standard input" if path == "-" else path
         self.path, self.poll = path, poll
+        self._descriptor = -1
         self._descriptor = self._open(path)
         kind = os.fstat(self._descriptor).st_mode
         if stat.S_ISDIR(kind):
@@ -76,16 +78,22 @@ class ByteReader:
         self._descriptor = descriptor
 
     def close(self) -> None:
-        if self.path != "-":
-            os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, -1
+        if self.path != "-" and descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.close()
 
     def _open(self, path: str) -> int:
         try:
-            return sys.stdin.fileno() if path == "-" else os.open(path, os.O_RDONLY)
+            return sys.stdin.fileno() if path == "-" else os.open(path, READ)
         except OSError as error:
             raise StreamError(f"{path}: cannot be opened: {error.strerror}") from error
 
     def _is_ready(self) -> bool:
+        if sys.platform == "win32":  # where only sockets can be asked: the read waits
+            return True
         ready = bool(select.select([self._descriptor], [], [], self.poll if self._silent else 0)[0])
         self._silent = not ready
         return ready

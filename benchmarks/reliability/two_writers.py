@@ -1,0 +1,87 @@
+"""Two processes on one checkpoint: `stream` refuses the second, and a file saved by both is always whole."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from common import Command, parser, record, warm_up, write_feed
+
+import ptncn
+from ptncn.learners import make
+
+SAVES = 500
+"""By each of the two that save."""
+
+
+def streams(count: int, seed: int, folder: Path) -> dict[str, int]:
+    """Start a second `stream` while the first holds the checkpoint."""
+    feed = folder / "feed.csv"
+    write_feed(feed, 3_000, seed)
+    found = {"pairs": 0, "second_refused": 0, "first_undisturbed": 0}
+    whole = b""
+    while found["pairs"] < count:
+        own = folder / f"{time.monotonic_ns()}"
+        own.mkdir()
+        options = ("--on-error", "skip", "--hidden", 8, "--checkpoint", own / "c.ckpt", "--checkpoint-every", 0.02)
+        command = ["stream", feed, "--out", own / "out.csv", *options]
+        first = Command(command, own / "first")
+        while not (own / "c.ckpt.lock").exists() and first.poll() is None:
+            time.sleep(0.001)
+        second = Command(command, own / "second")
+        late = second.wait() == 0 or first.wait() is None
+        if not whole:
+            alone = own / "alone"
+            alone.mkdir()
+            if Command([*command[:3], alone / "out.csv", *options[:4]], own / "log").wait() != 0:
+                raise RuntimeError((own / "log").read_text())
+            whole = (alone / "out.csv").read_bytes()
+        if late:  # the first was done before the second looked
+            continue
+        found["pairs"] += 1
+        found["second_refused"] += second.code == 1 and "is writing this checkpoint already" in second.said()
+        found["first_undisturbed"] += first.code == 0 and (own / "out.csv").read_bytes() == whole
+    return found
+
+
+def savers(seed: int, folder: Path) -> dict[str, int]:
+    """Two processes save to one path, a third loads from it all the while."""
+    path = folder / "shared.ckpt"
+    learners = [make("ptncn", input_size=3, hidden_size=[4], seed=own) for own in (1, 2)]
+    ptncn.save(path, learners[0])
+    children = [_save(path, learner) for learner in learners]
+    found: dict[str, Any] = {"saves": 2 * SAVES, "loads": 0, "whole": 0}
+    while children:
+        found["loads"] += 1
+        found["whole"] += ptncn.load(path).learner.seed in (1, 2)
+        children = [child for child in children if os.waitpid(child, os.WNOHANG)[0] == 0]
+    found["left_over"] = len(list(folder.glob(".*.part")))
+    return found
+
+
+def _save(path: Path, learner: Any) -> int:
+    child = os.fork()
+    if child == 0:
+        for _ in range(SAVES):
+            ptncn.save(path, learner)
+        os._exit(0)
+    return child
+
+
+def main() -> None:
+    options = parser(__doc__, 50).parse_args()
+    warm_up()
+    started = time.time()
+    with tempfile.TemporaryDirectory() as folder:
+        found = {
+            "savers": savers(options.seed, Path(folder)),
+            "streams": streams(options.count, options.seed, Path(folder)),
+        }
+    record("two-writers", options, found, started)
+
+
+if __name__ == "__main__":
+    main()
