@@ -42,6 +42,7 @@ setup(
             optional=True,
         ),
         Extension("ptncn.kernels._forecast", [f"{KERNEL}/forecast.c"], optional=True),
+        Extension("ptncn.kernels._anomaly", [f"{KERNEL}/anomaly.c"], optional=True),
         Extension("ptncn.kernels._gauge", [f"{KERNEL}/gauge.c"], optional=True),
     ],
 )

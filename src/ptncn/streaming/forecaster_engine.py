@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptncn.learner import Learner
-from ptncn.streaming.anomaly import RankAnomaly
 from ptncn.streaming.bank import NetworkBank
 from ptncn.streaming.columns import Columns, Vector
 from ptncn.streaming.covariates import Covariates
@@ -20,6 +19,7 @@ from ptncn.streaming.errors import DivergedError
 from ptncn.streaming.forecaster import Forecaster
 from ptncn.streaming.forecaster.layout import default_setting, views
 from ptncn.streaming.gauge import Gauge, Reading
+from ptncn.streaming.ranks import RankAnomaly
 from ptncn.streaming.times import CALENDAR
 
 HISTORY = 2048
@@ -127,7 +127,7 @@ class ForecasterEngine:
         if not math.isfinite(states.sum()):
             raise DivergedError(int(rows[~np.isfinite(states).all(1)][0]))
         extra = np.ascontiguousarray(now[:, : self._calendar])
-        ahead = np.asarray(self._forecaster.observe(targets, states, extra, rows=slots))
+        ahead = np.stack(self._forecaster.observe(targets, states, extra, rows=slots)[1:])
         self._ahead[:, slots] = ahead
         steps.predicted[rows] = predicted
         if self.horizon:
@@ -217,7 +217,7 @@ class ForecasterEngine:
                 ahead = learner.observe(np.ascontiguousarray(values[None]), *nothing)
             self._forecaster.load_tree(learner.tree(), slot)
             if count:
-                self._ahead[:, slot] = np.array([part[0] for part in ahead])
+                self._ahead[:, slot] = np.array([part[0] for part in ahead[1:]])
 
     def shared_state(self) -> dict[str, Any]:
         return self._bank.shared_state()

@@ -26,17 +26,23 @@ class CSetting(ctypes.Structure):
 
 
 @cache
-def load() -> ctypes.CDLL | None:
-    """The shared library, or None where there is none, or where `PTNCN_KERNEL=0` says to do without."""
+def load_named(name: str) -> ctypes.CDLL | None:
+    """A shared library of the kernels, or None where there is none, or where `PTNCN_KERNEL=0` says to do without."""
     if os.environ.get("PTNCN_KERNEL", "1") == "0":
         return None
     for suffix in importlib.machinery.EXTENSION_SUFFIXES:
-        path = Path(ptncn.kernels.__file__).with_name(f"_forecast{suffix}")
+        path = Path(ptncn.kernels.__file__).with_name(f"{name}{suffix}")
         if path.is_file():
-            library = ctypes.CDLL(str(path))
-            library.forecast_size.restype = library.forecast_step.restype = whole
-            return library
+            return ctypes.CDLL(str(path))
     return None
+
+
+def load() -> ctypes.CDLL | None:
+    """The forecaster's."""
+    library = load_named("_forecast")
+    if library is not None:
+        library.forecast_size.restype = library.forecast_step.restype = whole
+    return library
 
 
 class CompiledStep:

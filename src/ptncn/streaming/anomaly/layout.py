@@ -1,0 +1,62 @@
+"""Settings and the state of a stream: one row of float64 a stream, the same for the reference and the kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+COMMON = ("count", "bar", "left", "threshold", "active")
+KINDS = ("point", "burst", "high", "low")
+PARTS = ("quantile", "excess", "number", "spread")
+OWN = ("seen", "largest", "least", "most", "usual", "burst", *(f"{kind} {part}" for kind in KINDS for part in PARTS))
+"""What each column keeps."""
+
+
+@dataclass(frozen=True)
+class AnomalySetting:
+    """One fixed default for all streams, chosen on planted anomalies: see `benchmarks/anomalies.py`."""
+
+    columns: int = 1
+    hold: int = 100
+    """Rows after a peak in which only what exceeds it is an event."""
+    share: float = 0.15
+    """Tails begin at the quantile that this share of the rows exceeds."""
+    cap: float = 3.0
+    """An error of more than so many usual ones counts as so many for what is usual, and for bursts."""
+    memory: float = 1000.0
+    """Rows that the usual error remembers."""
+    window: float = 10.0
+    """Rows of a burst."""
+    bulk: float = 10_000.0
+    """Rows that tails remember."""
+    fade: float = 0.995
+    """What a row leaves of a peak, after `hold` rows."""
+    burst_weight: float = 0.85
+    rate: float = 0.01
+    """Alarms a row."""
+    step: float = 0.1
+    """How far an alarm moves the threshold, in nines."""
+    haste: float = 0.0005
+    """How much farther, over the rate: rare alarms must count for more, or there are too many before they are rare."""
+    events: int = 1
+    """1: an alarm is raised once for an event; 0: for each row."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate < 1:
+            raise ValueError(f"alarm_rate: expected a share above 0 and below 1, such as 0.01, got {self.rate!r}")
+        if self.columns < 1:
+            raise ValueError(f"columns: expected a positive integer, got {self.columns!r}")
+
+
+def width(setting: AnomalySetting) -> int:
+    """Numbers in the state of a stream."""
+    return len(COMMON) + setting.columns * len(OWN)
+
+
+def split(state: Array, setting: AnomalySetting) -> tuple[Array, Array]:
+    """(B, COMMON) and (B, C, OWN) views of (B, width) state."""
+    return state[:, : len(COMMON)], state[:, len(COMMON) :].reshape(len(state), setting.columns, len(OWN))

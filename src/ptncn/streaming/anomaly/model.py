@@ -1,0 +1,109 @@
+"""An anomaly score that means the same on every stream, and alarms at a chosen rate."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptncn.streaming.anomaly import reference
+from ptncn.streaming.anomaly.layout import AnomalySetting, Array, width
+from ptncn.streaming.forecaster.compiled import load_named
+
+HALF = 3.0
+"""Nines of an anomaly of ½: one in a thousand rows."""
+
+
+class CSetting(ctypes.Structure):
+    """`AnomalySetting` as the kernel reads it."""
+
+    _fields_ = [
+        (field.name, ctypes.c_int64 if field.type == "int" else ctypes.c_double) for field in fields(AnomalySetting)
+    ]
+
+
+class Scores(NamedTuple):
+    """(B,) each."""
+
+    anomaly: Array
+    """From 0 to below 1: how rare the row is, at the first row of an event and where it gets worse; 0 elsewhere."""
+    unusual: Array
+    """The same for every row, within events, too."""
+    alarm: NDArray[np.bool_]
+    severity: Array
+    """Of an alarm, how many nines: 4 is one row in 10,000; 0 without one."""
+    column: NDArray[np.int64]
+    """Which column it came from."""
+
+
+class Anomaly:
+    """Scores rows of `streams` independent streams by their values and what was expected of them.
+
+    A row is unusual as a surprise (its error, beside what is usual), in a burst of surprises, as a value above or
+    below most that were seen. Each has a tail of its own, fitted to the stream as it goes: the chance to exceed it is
+    what makes a spiky stream comparable to a quiet one. The least of these chances counts, in nines: 3 is one row in
+    a thousand. After a peak, only what exceeds it is a new event, for 100 rows; then the bar falls.
+
+    An alarm is an event whose nines exceed a threshold, which rises with each alarm and falls between them, so that
+    there are `rate` alarms a row. What never changes is never unusual.
+
+    >>> scorer = Anomaly(AnomalySetting())
+    >>> values = np.random.default_rng(0).normal(size=(500, 1))
+    >>> values[400] = 30.0
+    >>> scores = scorer.observe(values, np.zeros((500, 1)), rows=np.zeros(500, dtype=np.int64))
+    >>> int(scores.anomaly.argmax()), bool(scores.alarm[400])
+    (400, True)
+    """
+
+    def __init__(self, setting: AnomalySetting, streams: int = 1) -> None:
+        self.setting = setting
+        self.state = np.zeros((streams, width(setting)))
+        self._all = np.arange(streams)
+        self._library = load_named("_anomaly")
+        self._c_setting = CSetting(**{field.name: getattr(setting, field.name) for field in fields(setting)})
+
+    def observe(self, values: Array, expected: Array, *, rows: NDArray[np.int64] | None = None) -> Scores:
+        """Score (B, C) values, NaN where nothing was observed, of the streams `rows`, in their order."""
+        rows = self._all if rows is None else rows
+        out = np.empty((len(rows), 4))
+        self._step(rows, values, expected, out)
+        alarm = out[:, 2] > 0
+        squashed = out[:, :2] / (out[:, :2] + HALF)
+        severity = np.where(alarm, out[:, 1], 0.0)
+        return Scores(squashed[:, 0], squashed[:, 1], alarm, severity, out[:, 3].astype(np.int64))
+
+    def tree(self, row: int | None = None) -> dict[str, Array]:
+        """Everything that the streams, or one of them, have learnt."""
+        return {"state": (self.state if row is None else self.state[row : row + 1]).copy()}
+
+    def load_tree(self, tree: Mapping[str, Array], row: int | None = None) -> None:
+        state = np.asarray(tree["state"], dtype=np.float64)
+        expected = (len(self.state) if row is None else 1, self.state.shape[1])
+        if state.shape != expected:
+            raise ValueError(f"state: expected {expected}, got {state.shape}")
+        self.state[slice(None) if row is None else slice(row, row + 1)] = state
+
+    def _step(self, rows: NDArray[np.int64], values: Array, expected: Array, out: Array) -> None:
+        shape = (len(rows), self.setting.columns)
+        for name, array in (("values", values), ("expected", expected)):
+            if array.shape != shape or array.dtype != np.float64 or not array.flags.c_contiguous:
+                raise ValueError(f"{name}: expected contiguous float64 {shape}, got {array.dtype} {array.shape}")
+        if rows.dtype != np.int64 or not rows.flags.c_contiguous:
+            raise ValueError(f"rows: expected contiguous int64, got {rows.dtype}")
+        if self._library is None:
+            reference.step(self.setting, self.state, rows, values, expected, out)
+            return
+        wrong = self._library.anomaly_step(
+            ctypes.byref(self._c_setting),
+            ctypes.c_void_p(self.state.ctypes.data),
+            *map(ctypes.c_int64, self.state.shape),
+            ctypes.c_void_p(rows.ctypes.data),
+            ctypes.c_int64(len(rows)),
+            *(ctypes.c_void_p(array.ctypes.data) for array in (values, expected, out)),
+        )
+        if wrong:
+            raise ValueError(f"rows: expected numbers from 0 to {len(self.state) - 1}")

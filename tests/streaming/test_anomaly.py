@@ -1,0 +1,121 @@
+"""Anomaly scores against closed forms, the two implementations against each other, and alarms at the chosen rate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ptncn.streaming.anomaly import Anomaly, AnomalySetting, Scores, reference
+from ptncn.streaming.forecaster.compiled import load_named
+
+
+def score(values: np.ndarray, expected: np.ndarray | float = 0.0, **options: float) -> Scores:
+    """One stream of one column."""
+    values = np.ascontiguousarray(values, dtype=float).reshape(-1, 1)
+    expected = np.ascontiguousarray(np.broadcast_to(np.reshape(expected, (-1, 1)), values.shape), dtype=float)
+    scorer = Anomaly(AnomalySetting(**options))
+    return scorer.observe(values, expected, rows=np.zeros(len(values), dtype=np.int64))
+
+
+def test_nines_are_those_of_an_exponential_distribution():
+    setting, tail = AnomalySetting(), np.zeros(4)
+    for x in np.random.default_rng(0).exponential(size=60_000):
+        reference.nines(tail, np.array(x), 0.01, setting)
+    for probability in (1e-2, 1e-3, 1e-5):
+        found = reference.nines(tail.copy(), np.array(-np.log(probability)), 0.01, setting)
+        assert found == pytest.approx(-np.log10(probability), rel=0.15)
+
+
+@pytest.mark.skipif(load_named("_anomaly") is None, reason="there is no compiler")
+@pytest.mark.parametrize("events", [0, 1])
+def test_the_kernel_and_the_reference_give_the_same_numbers(events):
+    setting = AnomalySetting(columns=3, rate=0.05, events=events)
+    one, other = Anomaly(setting, 2), Anomaly(setting, 2)
+    other._library = None
+    draw = np.random.default_rng(1)
+    values = draw.standard_t(2, size=(600, 3))
+    values[draw.random(values.shape) < 0.05] = np.nan
+    values[:, 2] = np.where(draw.random(600) < 0.95, 0.0, values[:, 2])
+    expected, rows = 0.3 * draw.normal(size=(600, 3)), draw.integers(2, size=600)
+    expected[:5] = np.nan
+    found, wanted = (each.observe(values, expected, rows=rows) for each in (one, other))
+    for mine, reference_s in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(mine, reference_s, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(one.state, other.state, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("value", [0.0, 7.5, -1e12])
+def test_a_constant_stream_is_never_unusual(value):
+    scores = score(np.full(5000, value), value)
+    assert not scores.unusual.any()
+    assert not scores.alarm.any()
+
+
+def test_the_score_does_not_saturate_and_stays_below_one():
+    draw = np.random.default_rng(2)
+    found = []
+    for size in (10.0, 100.0, 1e4, 1e8):
+        values = draw.normal(size=1001)
+        values[-1] = size
+        found.append(score(values).anomaly[-1])
+    assert found == sorted(found)
+    assert found[0] > 0.5
+    assert found[-1] < 1
+
+
+def test_an_event_has_one_peak_and_one_alarm():
+    values = np.random.default_rng(3).normal(size=2000)
+    values[1500:1540] += 12.0
+    scores = score(values, rate=0.001)
+    assert scores.anomaly[1500] > 0.6
+    assert (scores.anomaly[1505:1560] > 0.6).sum() == 0
+    assert scores.alarm[1500:1600].sum() == 1
+    assert scores.severity[1500] > 4
+
+
+@pytest.mark.parametrize("events", [0, 1])
+@pytest.mark.parametrize(
+    "stream",
+    [
+        lambda draw: draw.normal(size=20_000),
+        lambda draw: draw.standard_t(2, size=20_000),
+        lambda draw: np.where(draw.random(20_000) < 0.03, draw.gamma(2, size=20_000), 0.0),
+        lambda draw: draw.poisson(3, size=20_000),
+        lambda draw: np.where(np.arange(20_000) < 10_000, 1.0, 5.0) * draw.normal(size=20_000),
+    ],
+    ids=["normal", "heavy tails", "mostly zero", "counts", "switch"],
+)
+def test_alarms_come_at_the_rate_that_was_asked_for(stream, events):
+    alarms = score(stream(np.random.default_rng(4)), rate=0.01, events=events).alarm
+    assert 0.01 / 1.5 <= alarms.mean() <= 0.01 * 1.5
+
+
+def test_streams_of_very_different_tails_have_comparable_scores():
+    draw = np.random.default_rng(5)
+    quiet, spiky = score(draw.normal(size=20_000)), score(draw.standard_t(2, size=20_000))
+    shares = [(each.unusual[1000:] > 0.5).mean() for each in (quiet, spiky)]
+    assert all(1e-4 < share < 1e-2 for share in shares)
+
+
+def test_a_saved_stream_goes_on_with_the_same_numbers():
+    values = np.random.default_rng(6).normal(size=(300, 1))
+    expected, rows = np.zeros((300, 1)), np.zeros(300, dtype=np.int64)
+    whole = Anomaly(AnomalySetting()).observe(values, expected, rows=rows)
+    first, bank = Anomaly(AnomalySetting()), Anomaly(AnomalySetting(), 3)
+    first.observe(values[:100], expected[:100], rows=rows[:100])
+    bank.load_tree(first.tree(0), row=2)
+    rest = bank.observe(values[100:], expected[100:], rows=rows[100:] + 2)
+    np.testing.assert_array_equal(rest.anomaly, whole.anomaly[100:])
+
+
+def test_what_does_not_fit_is_refused():
+    scorer = Anomaly(AnomalySetting(columns=2))
+    with pytest.raises(ValueError, match="values: expected contiguous float64"):
+        scorer.observe(np.zeros((1, 3)), np.zeros((1, 2)))
+    with pytest.raises(ValueError, match="alarm_rate: expected a share"):
+        AnomalySetting(rate=1.5)
+    with pytest.raises(ValueError, match="state: expected"):
+        scorer.load_tree({"state": np.zeros((1, 3))})
+    if load_named("_anomaly") is not None:
+        with pytest.raises(ValueError, match="rows: expected numbers from 0 to 0"):
+            scorer.observe(np.zeros((1, 2)), np.zeros((1, 2)), rows=np.array([3]))
