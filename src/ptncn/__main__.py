@@ -2,4 +2,5 @@
 
 from ptncn.cli import app
 
-app(prog_name="ptncn")
+if __name__ == "__main__":
+    app(prog_name="ptncn")
