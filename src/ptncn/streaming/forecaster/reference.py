@@ -16,6 +16,8 @@ EVERY = 4
 SETTLED = 8
 """Rows before readouts learn: until then there is no scale."""
 FIRST_BOUND, PRIOR = 2.5, 1.0
+OWED = 1000.0
+"""Rows over which misses beyond those allowed are remembered."""
 
 Rows = NDArray[np.int64]
 
@@ -155,8 +157,10 @@ class Step:
         s, error = self.setting, y - made[..., 0]
         tail, rate = (1.0 - s.level) / 2, np.maximum(1.0 / np.maximum(n, 1.0), s.widen)
         first = n == 1
-        for name, over in (("high", error > made[..., 2]), ("low", -error > made[..., 1])):
+        for i, (name, over) in enumerate((("low", -error > made[..., 1]), ("high", error > made[..., 2]))):
             _put(v[name], known, np.where(first, FIRST_BOUND, v[name]) + s.step * (over - tail))
+            owed = v["owed"][..., i]
+            _put(owed, known, owed + (over - tail - owed / OWED))
         spread = np.where(first, np.abs(error), v["spread"])
         _put(v["spread"], known, spread + rate * (np.abs(error) - spread))
 
@@ -280,7 +284,8 @@ class Step:
         mixed = (weigh(v["regret"], v["square"]) * said).sum(-1)
         share = np.clip((v["trust"][..., 0] + PRIOR) / (v["trust"][..., 1] + PRIOR), 0.0, 1.0)
         mean = last + share * (mixed - last)
-        below, above = v["low"] * v["spread"], v["high"] * v["spread"]
+        debt = (self.setting.debt / np.sqrt(1 + self._h / 6))[:, None] * v["owed"]
+        below, above = (v["low"] + debt[..., 0]) * v["spread"], (v["high"] + debt[..., 1]) * v["spread"]
         v["made"][at] = np.stack([mean, below, above], axis=3)
         out[0][...], out[1][...], out[2][...] = mean, mean - below, mean + above
 

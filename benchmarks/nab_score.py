@@ -1,0 +1,66 @@
+"""A score for detectors in the manner of the Numenta Anomaly Benchmark: early detections in labelled windows count,
+false alarms cost, and one threshold serves all files.
+
+Lavin, Ahmad: Evaluating real-time anomaly detection algorithms. ICMLA 2015; its standard profile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+FALSE_ALARM, MISS = 0.11, 1.0
+PROBATION, LONGEST_PROBATION = 0.15, 750
+"""The share of a file, and the most rows, at its beginning in which nothing counts."""
+
+
+@dataclass(frozen=True)
+class File:
+    name: str
+    values: np.ndarray
+    """(T,)"""
+    windows: list[tuple[int, int]]
+    """First and last row around each anomaly."""
+
+
+def probation(rows: int) -> int:
+    return int(min(PROBATION * rows, LONGEST_PROBATION))
+
+
+def sigmoid(position: np.ndarray | float) -> np.ndarray:
+    """From 1 well before the end of a window, at −1, over 0 at its end to −1 long after."""
+    return 2 / (1 + np.exp(np.clip(5 * np.asarray(position, dtype=float), -60, 60))) - 1
+
+
+def points(file: File, scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """What a file is worth at each of the ascending thresholds: at most the number of its windows."""
+    rows, begin = len(file.values), probation(len(file.values))
+    outside, weight = np.ones(rows, dtype=bool), np.full(rows, -1.0)
+    total = np.zeros(len(thresholds))
+    for i, (first, last) in enumerate(file.windows):
+        length = last - first + 1
+        outside[first : last + 1] = False
+        until = file.windows[i + 1][0] if i + 1 < len(file.windows) else rows
+        weight[last + 1 : until] = sigmoid(np.arange(1, until - last) / length)
+        inside = np.where(np.arange(first, last + 1) < begin, -np.inf, scores[first : last + 1])
+        earliest = np.searchsorted(np.maximum.accumulate(inside), thresholds, side="left")
+        credit = sigmoid((earliest - length) / length) / sigmoid(-1.0)
+        total += np.where(earliest < length, credit, -MISS)
+    outside[:begin] = False
+    order = np.argsort(-scores[outside], kind="stable")
+    costs = np.concatenate([[0.0], np.cumsum(weight[outside][order])])
+    alarms = np.searchsorted(-scores[outside][order], -thresholds, side="right")
+    return total + FALSE_ALARM * costs[alarms]
+
+
+def evaluate(files: list[File], scores: list[np.ndarray], candidates: int = 200) -> tuple[float, float]:
+    """The best score over all files, 0 for a detector that is silent and 100 for a perfect one, and its threshold."""
+    counted = np.concatenate([each[probation(len(each)) :] for each in scores])
+    ranks = np.quantile(counted, 1 - np.logspace(-6, -0.5, candidates))
+    thresholds = np.unique(np.append(ranks, counted.max() + 1))
+    total = sum(points(file, each, thresholds) for file, each in zip(files, scores, strict=True))
+    windows = sum(len(file.windows) for file in files)
+    normal = 100 * (total + MISS * windows) / ((1 + MISS) * windows)
+    best = int(np.argmax(normal))
+    return float(normal[best]), float(thresholds[best])
