@@ -48,12 +48,13 @@ COUPLED = {
     "lr": 0.0006, "beta": 0.25,
 }  # fmt: skip
 MEMORY = {"preset": "best", "memory": 128}
+CONSTANT = {**MEMORY, "schedule": None, "lr": 0.0004}
 CAMPAIGNS = {
     "video-constant": Campaign("video", 10, 20, (1000, 1000, 1000)),
     "video-falling": Campaign("video", 10, 20, (1000, 1000, 1000), falls_to=0.05),
     "video-coupled": Campaign("video", 10, 20, (1000, 1000, 1000), options=COUPLED),
-    "text-constant": Campaign("text", 5, 50, (600,), options=MEMORY),
-    "text-falling": Campaign("text", 5, 50, (600,), falls_to=0.05, options=MEMORY),
+    "text-constant": Campaign("text", 5, 50, (600,), options=CONSTANT),
+    "text-falling": Campaign("text", 5, 50, (600,), options=MEMORY),
 }
 
 

@@ -17,9 +17,7 @@ from torch import Tensor, nn
 
 from ptncn.distributions import Distribution
 from ptncn.learners.base import OPTIMIZERS, check_choice, check_positive, check_size
-
-SYMMETRISE_EVERY = 16
-"""Updates after which RLS removes rounding errors that are not symmetric, before forgetting blows them up."""
+from ptncn.updates.rls import absorb, reminder
 
 
 class Readout(nn.Module):
@@ -147,26 +145,15 @@ class RLS(LeastSquares):
         surprise = (x - self.guess - fitted).double()
         if self.forgetting < 1:
             taught, surprise = self._with_prior(taught, surprise)
-        P, identity = self.covariance, torch.eye(len(taught), dtype=torch.float64, device=x.device)
-        across = (taught @ P).div_(self.forgetting)  # (B, F)
-        root = torch.linalg.cholesky(identity + across @ taught.T)  # (B, B)
-        half = torch.linalg.solve_triangular(root, across, upper=False)  # (B, F)
-        gain = torch.linalg.solve_triangular(root.T, half, upper=True).T  # (F, B)
+        gain = absorb(self.covariance, taught, self.forgetting, self.updates)
         self.weight.addmm_(gain.to(self.weight), surprise.to(self.weight))  # (F, n) += (F, B) @ (B, n)
-        P.addmm_(half.T, half, beta=1 / self.forgetting, alpha=-1)  # (F, F)
-        if self.updates % SYMMETRISE_EVERY == 0:
-            P.add_(P.T.clone()).mul_(0.5)
         self.updates += 1
 
     def _with_prior(self, taught: Tensor, surprise: Tensor) -> tuple[Tensor, Tensor]:
         """Both with one more row: the made-up frame of this step."""
-        features = len(self.weight)
-        turn = self.updates % features
-        size = math.sqrt(self.ridge * (1 - self.forgetting) * features)
-        frame = taught.new_zeros(1, features)
-        frame[0, turn] = size
-        shrink = -size * self.weight[turn].double()
-        return torch.cat([taught, frame]), torch.cat([surprise, shrink[None]])
+        frame = reminder(self.covariance, self.ridge, self.forgetting, self.updates)
+        shrink = -frame @ self.weight.double()
+        return torch.cat([taught, frame]), torch.cat([surprise, shrink])
 
     def progress(self) -> dict[str, Any]:
         return {"updates": self.updates}

@@ -252,7 +252,7 @@ def bind_kernel(
     """The kernel for this network, or None where the rules or the machine ask for PyTorch."""
     codes = [_code(phi) for phi in (*(layer.phi for layer in layers), *(layer.phi_o for layer in layers[1:]))]
     known = None not in (*codes, output.kernel_code, learning.optimizer.kernel_code) and not config.xi
-    known = known and all(layer.memory is None for layer in layers)
+    known = known and config.readout == "delta" and all(layer.memory is None for layer in layers)
     weights = [part.weight for layer in layers for part in layer.synapses().values()]
     usable = all(weight.is_cpu and weight.is_contiguous() for weight in weights)
     if not known or not usable or kernels.load() is None:

@@ -88,6 +88,16 @@ class Config:
     """The step size of E, as a multiple of `lr`."""
     xi: float = field(default=0.0, metadata=_within(0))
     """ξ: weight of the normalised Hebbian term; 0 leaves it out."""
+    readout: str = field(default="delta", metadata=_one_of("delta", "rls"))
+    """How W of the first layer learns: by the rules above, or, under a Gaussian output, by least squares."""
+    forgetting: float = field(default=0.999, metadata=_within(math.ulp(0.0), 1))
+    """Weight of a step against the one after it, under `readout="rls"`."""
+    ridge: float = field(default=1.0, metadata=_positive())
+    """Penalty on squared weights under `readout="rls"`; it does not fade."""
+    error_clip: float | None = field(default=5.0, metadata=_positive())
+    """Errors are cut at so many usual errors before they teach under `readout="rls"`; None: never."""
+    horizons: Sequence[int] = (1,)
+    """Steps ahead that `forecast` tells; each is taught directly, which needs `readout="rls"`."""
     first_frame: bool = False
     """Score and learn from the first observation of a sequence too, which nothing came before."""
 
@@ -123,6 +133,11 @@ class Config:
             _check(option.name, getattr(self, option.name), option)
         if self.output_bias != "zero" and not self.biases:
             raise ValueError(f"output_bias={self.output_bias!r}: expected 'zero' where biases=False")
+        if not self.horizons or any(type(h) is not int or h < 1 for h in self.horizons):
+            raise ValueError(f"horizons: expected whole numbers of at least 1, got {self.horizons!r}")
+        if self.readout != "rls" and set(self.horizons) != {1}:
+            raise ValueError(f"horizons={self.horizons!r}: expected readout='rls', got {self.readout!r}")
+        object.__setattr__(self, "horizons", tuple(self.horizons))
         object.__setattr__(self, "schedule", get_schedule(self.schedule))
 
     def to_json(self) -> dict[str, Any]:
@@ -132,6 +147,7 @@ class Config:
         for name in ("activation", "hidden_prediction"):
             values[name] = _describe(values[name])
         values["memory"] = self.memory if isinstance(self.memory, int) else list(self.memory)
+        values["horizons"] = list(self.horizons)
         return values
 
 
@@ -146,7 +162,7 @@ def _check(name: str, value: Any, option: dataclasses.Field[Any]) -> None:
         raise ValueError(f"{name}={value!r}: choose one of: {', '.join(option.metadata['choices'])}")
     if isinstance(option.default, bool) and not isinstance(value, bool):
         raise ValueError(f"{name}={value!r}: True or False would be right")
-    if "range" in option.metadata and not (value is None and name == "max_norm"):
+    if "range" in option.metadata and not (value is None and name in ("max_norm", "error_clip")):
         low, high = option.metadata["range"]
         whole = isinstance(option.default, int)
         if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
@@ -194,12 +210,23 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 """Options that differ from the defaults of `Config`."""
 
+FOR_OUTPUT: dict[tuple[str, str], dict[str, Any]] = {
+    ("best", "categorical"): {
+        "beta": 0.15,
+        "optimizer": "adam",
+        "lr": 0.004,
+        "schedule": {"kind": "root", "steps": 100},
+    },
+}
+"""What a preset changes for one output distribution."""
 
-LATER = frozenset(["output_bias", "memory", "credit", "teaching", "displacement", "displacement_decay", "reach"])
+
+_LATER_RULES = ("teaching", "displacement", "displacement_decay", "reach", "output_bias", "memory", "credit")
+LATER = {*_LATER_RULES, "readout", "forgetting", "ridge", "error_clip", "horizons"}
 """Options that the first checkpoints, which name all others, do not: they have their defaults there."""
 
 
-def make_config(preset: str, overrides: Mapping[str, Any]) -> Config:
+def make_config(preset: str, overrides: Mapping[str, Any], output: str = "") -> Config:
     """
     >>> make_config("authors", {"lr": 0.01}).optimizer
     'nesterov'
@@ -207,7 +234,8 @@ def make_config(preset: str, overrides: Mapping[str, Any]) -> Config:
     if preset not in PRESETS:
         raise ValueError(f"unknown preset {preset!r}; choose one of: {', '.join(PRESETS)}")
     known = [option.name for option in dataclasses.fields(Config)]
-    chosen = {} if overrides.keys() >= set(known) - LATER else PRESETS[preset]
+    chosen = {**PRESETS[preset], **FOR_OUTPUT.get((preset, output), {})}
+    chosen = {} if overrides.keys() >= set(known) - LATER else chosen
     for name in overrides:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)

@@ -80,7 +80,7 @@ def initial_weights(
 def learning_groups(names: Iterable[str], config: Config) -> dict[str, Group]:
     """How each of these weights learns: E has a step size of its own, or is fixed; vectors are not regularized."""
     kinds = {"E": Group(lr_factor=config.error_lr_factor)}
-    kinds |= dict.fromkeys(("b", "c", "rate", "angle"), Group(regularized=False))
+    kinds |= dict.fromkeys(("b", "c", "B", "rate", "angle"), Group(regularized=False))
     named = {name: name.rstrip("0123456789") for name in names}
     return {
         name: kinds.get(kind, Group()) for name, kind in named.items() if kind != "E" or config.error_rule != "fixed"

@@ -17,9 +17,10 @@ from ptncn.network.backend import Kernel, Outputs, bind_kernel
 from ptncn.network.config import make_config
 from ptncn.network.gate import Gate
 from ptncn.network.layers import Layer, initial_weights, learning_groups, paper_views, view_layers
+from ptncn.network.readout import SecondOrder
 from ptncn.network.state import PTNCNState, PTNCNStep
 from ptncn.network.statistics import MeanObservation, UsualFeedback
-from ptncn.updates import LocalLearning, Synapses
+from ptncn.updates import Factors, LocalLearning, Synapses
 
 
 class PTNCN(nn.Module):
@@ -68,7 +69,7 @@ class PTNCN(nn.Module):
         self.preset = preset
         self.seed = seed
         self.batch_first = batch_first
-        self.config = make_config(preset, overrides)
+        self.config = make_config(preset, overrides, output)
         self.generator = torch.Generator().manual_seed(seed)
         self._phi, self._phi_o = self._choose_activations()
         memories = _check_memory(self.config.memory, len(self.sizes) - 1)
@@ -83,9 +84,14 @@ class PTNCN(nn.Module):
         self.compiled = True
         synapses = self._synapses()
         self.learning = LocalLearning(synapses, learning_groups(synapses, self.config), self.config)
-        small, mean = self.config.teaching == "small", self.config.output_bias == "mean"
+        solved = self.config.readout == "rls"
+        if solved and self.output.name != "gaussian":
+            raise ValueError(f"readout='rls': expected output='gaussian', got {self.output.name!r}")
+        small, mean = self.config.teaching == "small", self.config.output_bias == "mean" and not solved
         self.feedback = UsualFeedback(len(self.sizes) - 1, self.config.displacement_decay) if small else None
         self.mean_observation = MeanObservation(input_size, self.output) if mean else None
+        told = self.sizes[1] + self.config.biases
+        self.readout = SecondOrder(told, input_size, self.config.horizons, self.config) if solved else None
         self.to(device=device, dtype=_check_dtype(dtype))
 
     def extra_repr(self) -> str:
@@ -108,6 +114,7 @@ class PTNCN(nn.Module):
                 if layer.memory is not None
                 for name, part in memory.begin(layer.memory, batch_size).items()
             },
+            waiting={} if self.readout is None else self.readout.begin(batch_size),
         )
 
     @torch.no_grad()
@@ -160,6 +167,16 @@ class PTNCN(nn.Module):
                 return kernel.predict(state.corrected)
             with self._chance_kept():
                 return equations.predict(state.corrected, state.held, layers, self.output).z_o[0]
+
+    @torch.no_grad()
+    def forecast(self, state: PTNCNState) -> Tensor:
+        """(horizons, B, n₀) what comes so many steps from now, each taught directly. Nothing changes."""
+        if self.readout is None:
+            return self.predict(state)[None]
+        self._check_state(state)
+        with self._gate.reading, self._chance_kept():
+            guess = equations.predict(state.corrected, state.held, self.layers, self.output)
+        return self.readout.forecast(guess.z[0], guess.z_o[0])
 
     @torch.no_grad()
     def dream(self, state: PTNCNState, steps: int, *, sample: bool = False) -> Tensor:
@@ -282,8 +299,8 @@ class PTNCN(nn.Module):
 
     # Inside
 
-    def _statistics(self) -> dict[str, UsualFeedback | MeanObservation]:
-        parts = {"feedback": self.feedback, "mean_observation": self.mean_observation}
+    def _statistics(self) -> dict[str, UsualFeedback | MeanObservation | SecondOrder]:
+        parts = {"feedback": self.feedback, "mean_observation": self.mean_observation, "readout": self.readout}
         return {name: part for name, part in parts.items() if part is not None}
 
     def _step_in_pytorch(
@@ -299,7 +316,9 @@ class PTNCN(nn.Module):
             usual = None if self.feedback is None else self.feedback.mean
             e_z = equations.displacements(guess, y, back, usual, layers, self.config)
         if teach:
-            self._learn(x, guess, e, e_z, state, rows)
+            self._learn(x, guess, e, e_z, state, rows, mask)
+        elif self.readout is not None:
+            self.readout.pass_by(state.waiting, mask)
         state.remember(x, guess.z, y, e_z, mask)
         for u, layer in zip([x, *y[:-1]], layers, strict=True):
             if layer.memory is not None:
@@ -314,6 +333,7 @@ class PTNCN(nn.Module):
         e_z: list[Tensor],
         state: PTNCNState,
         rows: Tensor | None,
+        mask: Tensor | None,
     ) -> None:
         weight = None if rows is None else rows[:, None].to(x.dtype)
         if self.config.reduction == "mean":
@@ -322,7 +342,31 @@ class PTNCN(nn.Module):
         updates = equations.learn(
             x, guess, e, e_z, before, state.held, state.displacement, self.layers, self.config, weight
         )
+        if self.readout is not None:
+            self._solve(x, guess.z[0], rows, mask, state, updates)
         self.learning.apply_updates(self._synapses(), updates, state.batch_size)
+
+    def _solve(
+        self,
+        x: Tensor,
+        z: Tensor,
+        rows: Tensor | None,
+        mask: Tensor | None,
+        state: PTNCNState,
+        updates: dict[str, Factors],
+    ) -> None:
+        """Least squares in place of the updates of W and c of the first layer; E by transpose moves with W."""
+        assert self.readout is not None
+        first = self.layers[0]
+        parts = [first.W.write(), *([] if first.c is None else [first.c.weight])]
+        change = self.readout.learn(z, x, torch.cat(parts), rows, mask, state.waiting).to(x.dtype)
+        for part, delta in zip(parts, torch.split(change, [len(part) for part in parts]), strict=True):
+            part.add_(delta)
+        for name in ("W1", "c1"):
+            updates.pop(name, None)
+        if self.config.error_rule == "transpose":
+            first.E.write().add_(change[: len(parts[0])].T)
+            del updates["E1"]
 
     def _backend(self) -> tuple[list[Layer], Kernel | None]:
         """The layers, and the compiled step if there is one and `compiled` was not set to False."""
@@ -380,6 +424,8 @@ class PTNCN(nn.Module):
         wanted = {name for layer in self.layers if layer.memory is not None for name in layer.memory.held()}
         if state.held.keys() != wanted:
             raise ValueError(f"state: expected memories {sorted(wanted)}, got {sorted(state.held)}")
+        if bool(state.waiting) != (self.readout is not None and bool(self.readout.later)):
+            raise ValueError("state: expected one of a network with the same horizons")
 
     # Whoever looks at the parameters sees all that was learnt; who replaces them gets new views
 

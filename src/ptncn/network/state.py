@@ -28,6 +28,8 @@ class PTNCNState(State):
 
     held: dict[str, Tensor] = field(default_factory=dict)
     """Memories and their traces, (B, …), by the names of `ptncn.network.memory`; none where there is no memory."""
+    waiting: dict[str, Tensor] = field(default_factory=dict)
+    """(B+1, horizon−1, F) features and gains whose forecasts have not come true; the last row is the prior's."""
 
     def check(self) -> None:
         """Compare the tensors with what the state says of itself: both may come from a file."""
@@ -44,6 +46,9 @@ class PTNCNState(State):
         for name, tensor in self.held.items():
             if len(tensor) != rows or tensor.dtype is not self.corrected.dtype:
                 raise ValueError(f"state.held[{name!r}]: expected {rows} rows, got shape {tuple(tensor.shape)}")
+        for name, tensor in self.waiting.items():
+            if len(tensor) != rows + 1:
+                raise ValueError(f"state.waiting[{name!r}]: expected {rows + 1} rows, got shape {tuple(tensor.shape)}")
         if self.seen is not None and self.seen.shape != (rows,):
             raise ValueError(f"state.seen: expected shape ({rows},), got {tuple(self.seen.shape)}")
 

@@ -12,24 +12,28 @@ from typing import Any, Literal
 class Schedule:
     """A factor on the step size that goes from 1 to `final` within `steps` updates, and stays there.
 
+    "root" needs no end: it is 1 / √(1 + updates / steps), and never below `final`.
+
     >>> falling = Schedule("linear", steps=100, final=0.5)
     >>> falling(0), falling(50), falling(1000)
     (1.0, 0.75, 0.5)
     """
 
-    kind: Literal["linear", "cosine", "exponential"]
+    kind: Literal["linear", "cosine", "exponential", "root"]
     steps: int
     final: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.kind not in ("linear", "cosine", "exponential"):
-            raise ValueError(f"unknown schedule {self.kind!r}; choose one of: linear, cosine, exponential")
+        if self.kind not in ("linear", "cosine", "exponential", "root"):
+            raise ValueError(f"unknown schedule {self.kind!r}; choose one of: linear, cosine, exponential, root")
         if self.steps < 1:
             raise ValueError(f"a schedule needs at least 1 step, not {self.steps}")
         if self.final < 0 or (self.kind == "exponential" and self.final == 0):
             raise ValueError(f"a schedule of kind {self.kind} cannot end at {self.final}")
 
     def __call__(self, update: int) -> float:
+        if self.kind == "root":
+            return max(1 / math.sqrt(1 + update / self.steps), self.final)
         done = min(update / self.steps, 1.0)
         if self.kind == "exponential":
             return float(self.final**done)
