@@ -97,7 +97,7 @@ def alarm_rates(files: list[File]) -> dict[str, list[float]]:
 
 
 def labelled(folder: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Values and labels of the files of SKAB, and of the first 20,000 rows of those of MGAB."""
+    """Values and labels of the files of SKAB, and of the first 40,000 rows of those of MGAB."""
     found = {}
     for path in sorted(folder.glob("skab-*.csv.gz")):
         with gzip.open(path, "rt") as lines:
@@ -105,7 +105,7 @@ def labelled(folder: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         table = np.array([[float(x) for x in row[1:]] for row in rows])
         found[path.name.removesuffix(".csv.gz")] = table[:, :8], table[:, 8]
     for path in sorted(folder.glob("mgab-*.csv.gz")):
-        table = np.genfromtxt(path, delimiter=",", skip_header=1, max_rows=20_000)
+        table = np.genfromtxt(path, delimiter=",", skip_header=1, max_rows=40_000)
         found[path.name.removesuffix(".csv.gz")] = table[:, 1:2], table[:, 2]
     return found
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import stream_sections
+
 Record = dict[str, Any]
 BUSY = 1.0
 """A load above this disturbs times."""
@@ -18,7 +20,12 @@ def write(path: Path, read: Callable[[str], Record]) -> None:
 def page(read: Callable[[str], Record]) -> str:
     """All sections; `read` gives the record of a name."""
     record = read("comparison")
-    parts = [comparison(record), after_a_switch(record), alarms(read("alarms"))]
+    parts = [comparison(record)]
+    if forecasts := read("forecasts"):
+        parts.append(stream_sections.ahead(forecasts))
+    parts += [after_a_switch(record), alarms(read("alarms"))]
+    if anomalies := read("anomalies"):
+        parts.append(stream_sections.anomalies(anomalies))
     if throughput := read("throughput"):
         parts.append(speed(throughput))
     parts.append(streams(record))
