@@ -5,7 +5,7 @@ READY  := $(VENV)/.installed
 SEED   ?= $(shell $(PYTHON) -c 'import secrets; print(secrets.randbelow(10**9))')
 SEED   := $(SEED)
 
-.PHONY: help setup demo test lint types unit fuzz mutants bench docs clean
+.PHONY: help setup demo test lint types unit fuzz asan mutants bench docs clean
 help:          ## what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -36,6 +36,9 @@ fuzz: setup    ## new random examples for every property, and damaged files for 
 	@echo "seed $(SEED)"
 	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=fuzz --hypothesis-seed=$(SEED)
 	$(BIN)/python benchmarks/reliability/inputs.py --seed $(SEED) --count 20000 --out build/fuzz
+
+asan: setup    ## the kernel under sanitizers: its tests, and 10,000 random sequences of calls (hours; COUNT for fewer)
+	$(BIN)/python benchmarks/reliability/asan.py --count $(or $(COUNT),10000)
 
 mutants: setup ## change the learning rules one at a time; the tests must notice each
 	$(BIN)/python tests/mutants.py
