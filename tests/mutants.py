@@ -344,6 +344,21 @@ MUTANTS = [
     Mutant("Adam ascends", OPTIMIZERS, "value=-lr * for_mean", "value=lr * for_mean", OF_OPTIMIZERS),
     Mutant("Adam's mean keeps its bias", OPTIMIZERS, "value=-lr * for_mean", "value=-lr", OF_OPTIMIZERS),
     Mutant("Adam's square keeps its bias", OPTIMIZERS, "square.sqrt().mul_(for_root)", "square.sqrt()", OF_OPTIMIZERS),
+    Mutant(
+        "Adafactor is not clipped", OPTIMIZERS, "pre / squared.sqrt().clamp_min(1.0)", "pre", OF_OPTIMIZERS,
+    ),
+    Mutant(
+        "Adafactor's columns are its rows", OPTIMIZERS, "columns.lerp_(mean_squares(post, pre)",
+        "columns.lerp_(mean_squares(post, post)", OF_OPTIMIZERS,
+    ),
+    Mutant(
+        "kernel: Adafactor is not clipped", MOVES, "size > 1 && i < rows * from", "0 && i < rows * from",
+        ("tests/network/test_kernel.py", "-k", "tell_the_same and adafactor"),
+    ),
+    Mutant(
+        "kernel: Adafactor counts each pair of rows once", MOVES, "(s < r ? 2 : 1) * gram", "gram",
+        ("tests/network/test_kernel.py", "-k", "tell_the_same and adafactor"),
+    ),
     Mutant("SGD promises not to grow", OPTIMIZERS, "else lr * longest", "else 0.0", OF_OPTIMIZERS),
     # Max-norm
     Mutant("max-norm on the other axis", MAXNORM, "dim=1, keepdim=True", "dim=0, keepdim=True", transcription("bites")),

@@ -54,9 +54,7 @@ def main() -> int:
     parser.add_argument("--skip-tests", action="store_true", help="only walk")
     options = parser.parse_args()
     env = environment(build(options.compiler))
-    check = (
-        "import ptncn, sys; from ptncn import kernels; sys.exit(kernels.load() is None or 'asan' not in ptncn.__file__)"
-    )
+    check = "import sys; from ptncn import kernels; sys.exit(kernels.load() is None or 'asan' not in kernels.__file__)"
     subprocess.run([sys.executable, "-c", check], env=env, cwd=COPY, check=True)
     if not options.skip_tests:
         tests = ["tests/kernels", "tests/updates", "tests/network"]

@@ -119,9 +119,17 @@ def test_more_rows_than_the_tensors_hold_are_refused():
 
 
 def test_moments_that_are_missing_are_refused():
-    call = Call()
-    call.step.rule.optimizer = 4
-    call.refused("moments are missing")
+    for code in (1, 3, 4, 5):
+        call = Call()
+        for rule in (call.step.rule, call.step.rule_error, call.step.rule_bias):
+            rule.optimizer = code
+        call.refused("moments are missing")
+
+
+def test_rules_of_different_optimisers_are_refused():
+    call = Call(optimizer="adafactor")
+    call.step.rule_bias.optimizer = 0
+    call.refused("code is not known")
 
 
 def test_a_queue_without_room_is_refused(monkeypatch):

@@ -18,6 +18,8 @@ RULES = {
     "authors": {"preset": "authors"},
     "rmsprop": {"optimizer": "rmsprop", "lr": 0.001, "rescale": "none", "error_rule": "transpose"},
     "adam": {"optimizer": "adam", "lr": 0.001, "rescale": "none", "error_rule": "transpose"},
+    "adafactor": {"optimizer": "adafactor", "lr": 0.001, "rescale": "none", "error_rule": "transpose"},
+    "adafactor clip": {"optimizer": "adafactor", "lr": 0.001, "rescale": "clip", "reduction": "mean", "max_norm": 0.3},
     "tight ball": {"max_norm": 0.2, "lr": 0.005, "error_rule": "transpose"},
     "decay": {"weight_decay": 0.05, "error_rule": "transpose"},
     "small": {"teaching": "small", "lr": 0.001, "rescale": "none", "error_rule": "transpose"},
@@ -57,7 +59,7 @@ def test_three_hundred_steps_tell_the_same(rule, rows, request):
 
 
 @pytest.mark.parametrize("rows", [1, 3, 11])
-@pytest.mark.parametrize("rule", ["sgd", "temporal", "momentum", "authors", "adam", "small", "small temporal", "mean"])
+@pytest.mark.parametrize("rule", ["sgd", "temporal", "authors", "adam", "adafactor", "small", "small temporal", "mean"])
 def test_ragged_batches_give_the_same_numbers(rule, rows, request):
     """Masks that change at every step: rows start late, pause and end."""
     options = RULES.get(rule, {"reduction": "mean", "presynaptic": "z", "lr": 0.01})
@@ -102,7 +104,7 @@ def test_rules_that_the_kernel_does_not_have_are_left_to_pytorch(options):
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("rows", [1, 2, 4])
-@pytest.mark.parametrize("rule", ["sgd", "clip", "temporal", "tight ball", "corrections"])
+@pytest.mark.parametrize("rule", ["sgd", "clip", "temporal", "tight ball", "corrections", "adafactor"])
 def test_large_networks_postpone_in_the_kernel_too(rule, rows, threads, monkeypatch, request):
     """Everything counts as large: all matrices have queues, and are read by several threads."""
     monkeypatch.setattr(backend, "SMALL", 0)
@@ -127,6 +129,7 @@ LARGE_RULES = {
     "decay": {"weight_decay": 0.05, "lr": 0.01},
     "rmsprop": {"optimizer": "rmsprop", "lr": 1e-4, "rescale": "none", "reduction": "mean"},
     "adam": {"optimizer": "adam", "lr": 1e-4, "error_rule": "transpose"},
+    "adafactor": {"optimizer": "adafactor", "lr": 1e-4, "rescale": "none", "error_rule": "transpose"},
     "small": {"teaching": "small", "optimizer": "rmsprop", "lr": 1e-4, "rescale": "none", "error_rule": "transpose"},
 }
 

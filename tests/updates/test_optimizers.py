@@ -51,7 +51,29 @@ def test_two_hundred_steps_agree_with_torch(name):
         torch.testing.assert_close(weight, theirs.detach(), rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", ORACLES)
+def test_adafactor_is_the_dense_rule_of_the_paper():
+    """Row and column means of the dense squares, their outer product, a clipped step; in batches and alone."""
+    for batch in (1, 3):
+        weight = torch.randn(5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        dense, rows, columns = weight.clone(), torch.zeros(5, 1), torch.zeros(1, 4)
+        ours = OPTIMIZERS["adafactor"]({"W1": weight}, Config(optimizer="adafactor", alpha=0.9, eps=0.0))
+        longest = 0.0
+        for t, (pre, post) in enumerate(factors(100, batch), start=1):
+            post = post * (5.0 if t % 10 == 0 else 1.0)  # bursts, which are clipped
+            gradient = pre.T @ post
+            rows = 0.9 * rows + 0.1 * (gradient**2).mean(1, keepdim=True)
+            columns = 0.9 * columns + 0.1 * (gradient**2).mean(0, keepdim=True)
+            square = rows @ columns / rows.mean() / (1 - 0.9**t)
+            step = gradient / square.sqrt()
+            longest = max(longest, float(step.square().mean().sqrt()))
+            dense = 0.99 * dense - 0.1 * step / step.square().mean().sqrt().clamp_min(1.0)
+            ours.step("W1", Synapses(weight), pre, post, lr=0.1, decay=0.01)
+            ours.updates += 1
+            torch.testing.assert_close(weight, dense, rtol=0, atol=1e-10)
+        assert longest > 1.5
+
+
+@pytest.mark.parametrize("name", [*ORACLES, "adafactor"])
 def test_no_row_ever_grows_by_more_than_was_promised(name):
     """Gradients that are tiny for long and then burst are the worst case for adaptive steps."""
     weight = torch.zeros(5, 4, dtype=torch.float64)
@@ -61,7 +83,7 @@ def test_no_row_ever_grows_by_more_than_was_promised(name):
         post = post / (pre.T @ post).norm()  # at most as long as `longest` says
         post = post * (1e-5 if t % 50 else 1.0)
         before = weight.norm(dim=1)
-        promised = ours.growth(1.0, lr=0.1, width=4)
+        promised = ours.growth(1.0, lr=0.1, width=4, height=5)
         ours.step("W1", Synapses(weight), pre, post, lr=0.1, decay=0.0)
         ours.updates += 1
         assert (weight.norm(dim=1) - before).max() <= promised * (1 + 1e-9)

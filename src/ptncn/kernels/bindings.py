@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-VERSION = 3
+VERSION = 4
 """PTNCN_VERSION of the header that this package was written for."""
 
 

@@ -23,7 +23,11 @@ static int check_rule(const Rule *rule) {
 static int check_matrix(const Matrix *m, int64_t from, int64_t to, const Rule *rule) {
     if (absent(m->weight)) return DONE;
     REFUSE_UNLESS(has(m->weight, from * to), BAD_COUNT);
-    REFUSE_UNLESS(absent_or(m->first, from * to) && absent_or(m->second, from * to), BAD_COUNT);
+    const int factored = rule && rule->optimizer == ADAFACTOR;
+    if (rule) {
+        REFUSE_UNLESS(absent_or(m->first, factored ? from : from * to), BAD_COUNT);
+        REFUSE_UNLESS(absent_or(m->second, factored ? to : from * to), BAD_COUNT);
+    }
     REFUSE_UNLESS(absent(m->pre) == absent(m->post), BAD_COUNT);
     if (!absent(m->pre)) {
         const int64_t capacity = m->pre.count / from;
@@ -31,7 +35,7 @@ static int check_matrix(const Matrix *m, int64_t from, int64_t to, const Rule *r
     }
     if (rule) {
         const int64_t code = rule->optimizer;
-        REFUSE_UNLESS(absent(m->pre) || code == SGD, BAD_QUEUE);
+        REFUSE_UNLESS(absent(m->pre) || code == SGD || factored, BAD_QUEUE);
         REFUSE_UNLESS(!absent(m->first) || code == SGD || code == RMSPROP, BAD_MOMENTS);
         REFUSE_UNLESS(!absent(m->second) || code == SGD || code == MOMENTUM || code == NESTEROV, BAD_MOMENTS);
     }
@@ -106,8 +110,10 @@ static int check_step(const Network *net, const Step *step) {
         REFUSE_UNLESS(!net->presynaptic_z || !absent(step->uncorrected), BAD_COUNT);
         REFUSE_UNLESS(net->error_rule != TEMPORAL || !absent(step->displacement), BAD_COUNT);
         const Rule *rules[] = {&step->rule, &step->rule_error, &step->rule_bias};
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 3; i++) {
             if ((refusal = check_rule(rules[i]))) return refusal;
+            REFUSE_UNLESS(rules[i]->optimizer == step->rule.optimizer, BAD_CODE);
+        }
     }
     return check_matrices(net, step);
 }
@@ -119,6 +125,7 @@ static int check_update(const Update *u) {
     REFUSE_UNLESS(within(u->rows, 1, MOST_ROWS) && within(u->threads, 1, MOST_THREADS), BAD_SIZE);
     const int refusal = check_rule(&u->rule);
     if (refusal) return refusal;
+    REFUSE_UNLESS(u->rule.optimizer != ADAFACTOR, BAD_CODE); /* it is taken apart before it gets here */
     REFUSE_UNLESS(!absent(u->matrix.weight) && absent(u->matrix.pre), BAD_COUNT);
     REFUSE_UNLESS(has(u->pre, u->rows * u->from) && has(u->post, u->rows * u->to), BAD_COUNT);
     return check_matrix(&u->matrix, u->from, u->to, &u->rule);

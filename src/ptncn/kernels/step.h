@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define PTNCN_VERSION 3
+#define PTNCN_VERSION 4
 
 #if defined(_WIN32)
 #define EXPORT __declspec(dllexport)
@@ -19,7 +19,7 @@
 
 /* Codes: their values are part of the boundary, so new ones go at the end */
 enum { PREDICT, OBSERVE, LEARN, PHASES };                                                 /* Step.phase */
-enum { SGD, MOMENTUM, NESTEROV, RMSPROP, ADAM, OPTIMIZERS };                              /* Rule.optimizer */
+enum { SGD, MOMENTUM, NESTEROV, RMSPROP, ADAM, ADAFACTOR, OPTIMIZERS };                   /* Rule.optimizer */
 enum { IDENTITY, TANH, SIGMOID, RELU, RELU6, LEAKY_RELU, GELU, SIGN, STEP, SOFTMAX, ACTIVATIONS };
 enum { FIXED, TEMPORAL, TRANSPOSE, ERROR_RULES };                                         /* Network.error_rule */
 enum { NONE, UNIT, CLIP, RESCALINGS };                                                    /* Network.rescale */
@@ -33,7 +33,7 @@ enum { R, W, E, B, C, KINDS };                                                  
 
 /* A matrix (from, to) of reals, and what belongs to it. Absent weights are not used, absent moments not kept. */
 #define MATRIX_FIELDS(F)                                                                                          \
-    F(Span, weight) F(Span, first) F(Span, second) /* (from, to) the moments of the optimiser */                  \
+    F(Span, weight) F(Span, first) F(Span, second) /* (from, to) and moments like it; ADAFACTOR: (from), (to) */  \
     F(Span, pre) F(Span, post)                     /* (capacity, from), (capacity, to): queued outer products */
 
 /* How an optimiser moves weights */

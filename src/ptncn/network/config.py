@@ -14,6 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
+from ptncn.updates.optimizers import OPTIMIZERS
 from ptncn.updates.schedule import Factor, describe_schedule, get_schedule
 
 ActivationChoice = str | Callable[[Tensor], Tensor]
@@ -107,7 +108,7 @@ class Config:
     """The norm that `rescale` speaks of."""
     reduction: str = field(default="sum", metadata=_one_of("sum", "mean", "sum_then_mean"))
     """An update is the batch's sum or its mean; "sum_then_mean" rescales the sum, then divides by the batch."""
-    optimizer: str = field(default="sgd", metadata=_one_of("sgd", "momentum", "nesterov", "rmsprop", "adam"))
+    optimizer: str = field(default="sgd", metadata={"choices": OPTIMIZERS})
     """What turns an update into a step."""
     lr: float = field(default=0.035, metadata=_within(0))
     """Step size."""
@@ -120,7 +121,7 @@ class Config:
     beta2: float = field(default=0.999, metadata=_within(0, 1))
     """Decay of Adam's second moment."""
     alpha: float = field(default=0.99, metadata=_within(0, 1))
-    """Decay of RMSprop's second moment."""
+    """Decay of the second moment of RMSprop and Adafactor."""
     eps: float = field(default=1e-8, metadata=_within(0))
     """Added to the root of the second moment."""
     max_norm: float | None = field(default=30.0, metadata=_positive())

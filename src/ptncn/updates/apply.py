@@ -99,7 +99,8 @@ class LocalLearning(nn.Module):
 
     def _project(self, ball: MaxNorm, synapses: Synapses, lr: float, share: float = 1.0) -> None:
         longest = None if self.config.rescale == "none" else self.config.radius * share
-        ball.project(synapses, self.optimizer.growth(longest, lr, synapses.weight.shape[1]))
+        height, width = synapses.weight.shape
+        ball.project(synapses, self.optimizer.growth(longest, lr, width, height))
         ball.version = synapses.weight._version
 
     def snapshot(self) -> dict[str, Any]:

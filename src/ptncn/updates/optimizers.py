@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ptncn import kernels
+from ptncn.registry import Registry
 from ptncn.updates.config import Options
 from ptncn.updates.deferred import Synapses
 
@@ -75,8 +76,8 @@ class Optimizer(nn.Module):
             eps=self.config.eps,
         )
 
-    def growth(self, longest: float | None, lr: float, width: int) -> float:
-        """How much a step can lengthen a row of `width`, updates being at most `longest`."""
+    def growth(self, longest: float | None, lr: float, width: int, height: int = 1) -> float:
+        """How much a step can lengthen one of `height` rows of `width`, updates being at most `longest`."""
         raise NotImplementedError
 
 
@@ -87,7 +88,7 @@ class SGD(Optimizer):
     def step(self, name: str, synapses: Synapses, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
         synapses.add(pre, post, scale=-lr, keep=1 - decay)
 
-    def growth(self, longest: float | None, lr: float, width: int) -> float:
+    def growth(self, longest: float | None, lr: float, width: int, height: int = 1) -> float:
         return math.inf if longest is None else lr * longest
 
 
@@ -107,7 +108,7 @@ class Momentum(Optimizer):
     def places(self, *moments: Tensor) -> tuple[Tensor | None, Tensor | None]:
         return moments[0], None
 
-    def growth(self, longest: float | None, lr: float, width: int) -> float:
+    def growth(self, longest: float | None, lr: float, width: int, height: int = 1) -> float:
         if longest is None or self.config.momentum == 1:
             return math.inf
         return lr * longest / (1 - self.config.momentum)  # no velocity is longer than the geometric sum
@@ -144,7 +145,7 @@ class RMSprop(Optimizer):
         rule.beta2 = self.config.alpha
         return rule
 
-    def growth(self, longest: float | None, lr: float, width: int) -> float:
+    def growth(self, longest: float | None, lr: float, width: int, height: int = 1) -> float:
         return lr * math.sqrt(width / (1 - self.config.alpha)) if self.config.alpha < 1 else math.inf
 
 
@@ -178,7 +179,7 @@ class Adam(Optimizer):
         rule.beta1, rule.beta2 = self.config.beta1, self.config.beta2
         return rule
 
-    def growth(self, longest: float | None, lr: float, width: int) -> float:
+    def growth(self, longest: float | None, lr: float, width: int, height: int = 1) -> float:
         """By Cauchy and Schwarz on the two running means: |mean| ≤ √square · √Σ (1−β₁)² β₁²ⁱ / ((1−β₂) β₂ⁱ)."""
         beta1, beta2 = self.config.beta1, self.config.beta2
         ratio = beta1 * beta1 / beta2 if beta2 else math.inf
@@ -186,6 +187,59 @@ class Adam(Optimizer):
             return math.inf
         for_mean, for_root = self.corrections()
         return lr * math.sqrt(width) * for_mean / for_root * (1 - beta1) / math.sqrt((1 - beta2) * (1 - ratio))
+
+
+class Adafactor(Optimizer):
+    """gradient / √(running mean of its squares), the squares as an outer product of their means by row and by column.
+
+    With r_i and c_j the running means of squared gradients over a row and over a column, the square at i, j is taken
+    for r_i c_j / mean(r): exact where a gradient is one outer product. Dividing by its root then scales the two sides
+    of the update, which stays factored. Steps whose root mean square is above 1 are shortened to it (Shazeer and Stern,
+    2018); means are corrected for their start at 0, as in Adam. `alpha` is their decay.
+    """
+
+    moments = ("rows", "columns")
+    kernel_code = 5
+    stays_factored = True
+    varies = True
+
+    def __init__(self, weights: Mapping[str, Tensor], config: Options) -> None:
+        super().__init__({}, config)
+        for name, weight in weights.items():
+            for moment, size in zip(self.moments, weight.shape, strict=True):
+                self.register_buffer(f"{name}_{moment}", weight.new_zeros(size), persistent=False)
+
+    def step(self, name: str, synapses: Synapses, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
+        rows, columns = self.held(name)
+        fresh, correction = 1 - self.config.alpha, self.correction()
+        rows.lerp_(mean_squares(pre, post).add_(FLOOR), fresh)
+        columns.lerp_(mean_squares(post, pre).add_(FLOOR), fresh)
+        usual = (rows.mean() * correction).sqrt()
+        pre = pre * (usual / (rows * correction).sqrt().add_(self.config.eps))
+        post = post / (columns * correction).sqrt().add_(self.config.eps)
+        squared = ((pre @ pre.T) * (post @ post.T)).sum().clamp_min(0.0) / synapses.weight.numel()
+        synapses.add(pre / squared.sqrt().clamp_min(1.0), post, scale=-lr, keep=1 - decay)
+
+    def correction(self) -> float:
+        """The factor on running means, at the update that comes next."""
+        weight = 1 - self.config.alpha ** (self.updates + 1)
+        return 1 / weight if weight else 1.0
+
+    def places(self, *moments: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        return moments[0], moments[1]
+
+    def rule(self, lr: float, decay: float) -> Any:
+        rule = super().rule(lr, decay)
+        rule.beta2, rule.root = self.config.alpha, self.correction()
+        return rule
+
+    def growth(self, longest: float | None, lr: float, width: int, height: int = 1) -> float:
+        return lr * math.sqrt(width * height)
+
+
+def mean_squares(pre: Tensor, post: Tensor) -> Tensor:
+    """(n_pre,) the mean over each row of the squares of preᵀ post, without that matrix."""
+    return ((post @ post.T @ pre) * pre).sum(0).clamp_min_(0.0).div_(post.shape[1])
 
 
 def with_floor(pre: Tensor, post: Tensor) -> tuple[Tensor, Tensor]:
@@ -196,10 +250,15 @@ def with_floor(pre: Tensor, post: Tensor) -> tuple[Tensor, Tensor]:
     return pre.T, post
 
 
-OPTIMIZERS: dict[str, type[Optimizer]] = {
+OPTIMIZERS: Registry[type[Optimizer]] = Registry("optimizer", "ptncn.optimizers")
+"""What `Config.optimizer` takes."""
+
+for _name, _optimizer in {
     "sgd": SGD,
     "momentum": Momentum,
     "nesterov": Nesterov,
     "rmsprop": RMSprop,
     "adam": Adam,
-}
+    "adafactor": Adafactor,
+}.items():
+    OPTIMIZERS.add(_name, _optimizer)
