@@ -316,8 +316,11 @@ MUTANTS = [
         transcription("decay"),
     ),
     # Optimisers
-    Mutant("SGD ascends", OPTIMIZERS, "scale=-lr, keep", "scale=lr, keep", OF_OPTIMIZERS),
-    Mutant("SGD does not decay", OPTIMIZERS, "scale=-lr, keep=1 - decay", "scale=-lr", transcription("decay")),
+    Mutant("SGD ascends", OPTIMIZERS, "add(pre, post, scale=-lr, keep", "add(pre, post, scale=lr, keep", OF_OPTIMIZERS),
+    Mutant(
+        "SGD does not decay", OPTIMIZERS, "add(pre, post, scale=-lr, keep=1 - decay", "add(pre, post, scale=-lr",
+        transcription("decay"),
+    ),
     Mutant("the others do not decay", OPTIMIZERS, "weight.mul_(1 - decay)", "pass", transcription("decay")),
     Mutant(
         "momentum ascends", OPTIMIZERS, "weight.add_(velocity, alpha=-lr)", "weight.add_(velocity, alpha=lr)",
