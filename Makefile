@@ -35,7 +35,7 @@ unit: setup    ## pytest
 fuzz: setup    ## new random examples for every property, and damaged files for every reader; SEED repeats a run
 	@echo "seed $(SEED)"
 	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=fuzz --hypothesis-seed=$(SEED)
-	$(BIN)/python benchmarks/reliability/inputs.py --seed $(SEED) --count 20000 --out build/fuzz
+	$(BIN)/python benchmarks/reliability/inputs.py --seed $(SEED) --count 20000 --out build/fuzz --work build/fuzz
 
 asan: setup    ## the kernel under sanitizers: its tests, and 10,000 random sequences of calls (hours; COUNT for fewer)
 	$(BIN)/python benchmarks/reliability/asan.py --count $(or $(COUNT),10000)

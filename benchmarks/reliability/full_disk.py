@@ -16,7 +16,7 @@ from typing import Any
 
 from common import Command, parser, record, warm_up, write_feed
 
-import ptncn
+from ptncn.streaming.blob import BlobError, unpack
 
 ROWS = 3_000
 
@@ -60,8 +60,8 @@ def attempt(feed: Path, disk: Path, moment: float, whole: bytes) -> dict[str, An
     good = True
     if checkpoint.exists():
         try:
-            ptncn.load(checkpoint)
-        except ptncn.CheckpointError:
+            unpack(checkpoint.read_bytes())
+        except BlobError:
             good = False
     prefix = not (disk / "out.csv").exists() or whole.startswith((disk / "out.csv").read_bytes())
     (disk / "ballast").unlink()

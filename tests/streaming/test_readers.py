@@ -366,6 +366,12 @@ def test_what_cannot_be_opened(tmp_path):
         open_source(str(tmp_path), "xml")
 
 
+def test_a_carriage_return_inside_a_last_line_without_a_line_break_is_refused_as_elsewhere(file):
+    source = CsvReader(LineReader(file("a,b\n1\r,2")))
+    with pytest.raises(RowError, match="line 2: not CSV"):
+        source.read(1)
+
+
 def test_a_source_that_is_forgotten_gives_its_file_back(file):
     path = file("a\n1\n")
     source = CsvReader(LineReader(path))

@@ -1,7 +1,8 @@
 """Trees of numbers, text and arrays as bytes: small, versioned, checked, and nothing in them is executed.
 
 A blob is a magic word, the version, the checksum of the rest, the length of a JSON text, that text, and the arrays
-one behind another, little-endian. In the text an array stands as its type, its shape and its place.
+one behind another, little-endian. The checksum covers that length too. In the text an array stands as its
+type, its shape and its place.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def pack(tree: Any) -> bytes:
     arrays: list[bytes] = []
     text = json.dumps(_strip(tree, arrays, [0]), separators=(",", ":"), ensure_ascii=False).encode()
     body = b"".join([text, *arrays])
-    return HEAD.pack(MAGIC, VERSION, zlib.crc32(body), len(text)) + body
+    return HEAD.pack(MAGIC, VERSION, _checksum(len(text), body), len(text)) + body
 
 
 def unpack(data: bytes | memoryview) -> Any:
@@ -44,9 +45,13 @@ def unpack(data: bytes | memoryview) -> Any:
     if version != VERSION:
         raise BlobError(f"state of version {version}; this version of ptncn reads {VERSION}")
     body = memoryview(data)[HEAD.size :]
-    if zlib.crc32(body) != checksum:
+    if _checksum(length, body) != checksum:
         raise BlobError("the content does not match its checksum: it was altered or cut short")
     return _fill(json.loads(bytes(body[:length])), body[length:])
+
+
+def _checksum(length: int, body: bytes | memoryview) -> int:
+    return zlib.crc32(body, zlib.crc32(length.to_bytes(8, "little")))
 
 
 def is_blob(data: bytes) -> bool:

@@ -136,7 +136,8 @@ class CsvReader:
         self._row = [] if line is None else [line]
         if line is None:
             return []
-        if b'"' in line.data or b"\r" in line.data[:-2]:
+        data = line.data
+        if b'"' in data or (b"\r" in data and b"\r" in data.removesuffix(b"\n").removesuffix(b"\r")):
             self._ahead.appendleft(line)
             return self._next_quoted()
         text = line.decode(self.name).rstrip("\r\n")

@@ -1,0 +1,111 @@
+"""Write docs/reliability.md from the records in results/reliability."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+TITLES = {
+    "inputs": "Damaged files",
+    "bits": "Every bit of a checkpoint",
+    "kills": "Kills",
+    "full-disk": "A full disk",
+    "two-writers": "Two processes on one checkpoint",
+    "endurance": "Ten million steps",
+}
+INTRO = """# Reliability
+
+Campaigns that look for crashes, lost files and wrong answers. Each number comes from a record in
+[results/reliability](../results/reliability), and each record names its command, seed and commit. This page is made
+by `python benchmarks/reliability/page.py`.
+"""
+
+
+def page(records: dict[str, dict[str, Any]]) -> str:
+    parts = [INTRO]
+    for name, title in TITLES.items():
+        if name in records:
+            record = records[name]
+            note = f"`{record['command']}`, at commit {record['commit']}, {record['date']}."
+            parts.append(f"## {title}\n\n{WRITERS[name](record)}\n\n{note}\n")
+    return "\n".join(parts)
+
+
+def _inputs(record: dict[str, Any]) -> str:
+    rows = ["| reader | inputs | accepted | refused | accepted wrongly | crashed |", "|---|--:|--:|--:|--:|--:|"]
+    for name, own in record["readers"].items():
+        numbers = (own[key] for key in ("inputs", "accepted", "refused", "wrong", "crashed"))
+        rows.append(f"| {name} | " + " | ".join(f"{number:,}" for number in numbers) + " |")
+    events = sum(bool(finding.get("events")) for finding in record["findings"])
+    return (
+        f"{record['inputs']:,} damaged files went to the readers, which may refuse a file or a line, or accept what an "
+        "independent reading of the same bytes agrees with. An audit hook watched for anything executed, sent or "
+        f"written: {events} events.\n\n" + "\n".join(rows)
+    )
+
+
+def _bits(record: dict[str, Any]) -> str:
+    flips, size, refused = record["flips"], record["bytes"], record["refused"]
+    return f"Of {flips:,} files with one bit flipped ({size:,} bytes each), {refused:,} were refused."
+
+
+def _kills(record: dict[str, Any]) -> str:
+    rows = ["| command | kills | identical continuations | before the first checkpoint |", "|---|--:|--:|--:|"]
+    for name in ("stream", "train", "reproduce"):
+        if name in record:
+            own = record[name]
+            rows.append(f"| {name} | {own['kills']} | {own['identical']} | {own['before_a_checkpoint']} |")
+    return (
+        "SIGKILL at a random moment, then `--resume`. Identical means: the same bytes as without a kill, in all that "
+        "the command leaves; in records, times and memory apart.\n\n" + "\n".join(rows)
+    )
+
+
+def _full_disk(record: dict[str, Any]) -> str:
+    return (
+        f"The disk was full at {record['moments']} random moments of `ptncn stream`. The checkpoint was good after "
+        f"{record['checkpoint_good']} of them, the output held nothing wrong after {record['output_a_prefix']}, and "
+        f"with room again {record['continued_identically']} went on to the same bytes."
+    )
+
+
+def _two_writers(record: dict[str, Any]) -> str:
+    savers, streams = record["savers"], record["streams"]
+    whole = savers["of_the_first"] + savers["of_the_second"]
+    return (
+        f"While two processes saved to one path without pause, {whole} of {savers['loads']} loads by a third were "
+        f"whole. Of {streams['pairs']} second `ptncn stream` processes on a checkpoint in use, "
+        f"{streams['second_refused']} were refused, and {streams['first_undisturbed']} of the first ones ended with "
+        "the same bytes as alone."
+    )
+
+
+def _endurance(record: dict[str, Any]) -> str:
+    return (
+        f"{record['steps']:,} learning steps at the default settings of `ptncn stream`, with a new regime every "
+        f"250,000. All weights finite: {'yes' if record['finite'] else 'no'}. Time a step in the last tenth over the "
+        f"first, each against a fresh learner beside it: {record['slow_down']}. Memory: "
+        f"{record['megabytes_after_a_tenth']} MB after a tenth, {record['megabytes_at_the_end']} MB at the end. "
+        f"Squared error: {record['mse_first_tenth']} in the first tenth, {record['mse_last_tenth']} in the last."
+    )
+
+
+WRITERS = {
+    "inputs": _inputs,
+    "bits": _bits,
+    "kills": _kills,
+    "full-disk": _full_disk,
+    "two-writers": _two_writers,
+    "endurance": _endurance,
+}
+
+
+def read_records() -> dict[str, dict[str, Any]]:
+    folder = ROOT / "results" / "reliability"
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+
+
+if __name__ == "__main__":
+    (ROOT / "docs" / "reliability.md").write_text(page(read_records()), encoding="utf-8")
