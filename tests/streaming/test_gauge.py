@@ -7,13 +7,17 @@ from ptncn.streaming.gauge import Gauge, _load
 
 
 def feed(gauge, rows, predicted=None):
-    """Readings of (n, slots, C) rows, each predicted to be like the one before."""
+    """Readings and inputs of (n, slots, C) rows, each predicted to be like the one before."""
     slots = np.arange(rows.shape[1])
     readings, before = [], np.full(rows.shape[1:], np.nan)
     for row in rows:
-        readings.append(gauge.observe(slots, row, before if predicted is None else predicted))
+        expected = before if predicted is None else predicted
+        readings.append((*gauge.judge(slots, row.copy(), expected), gauge.scale(slots, row.copy())))
         before = np.where(np.isnan(row), before, row)
     return readings
+
+
+SURPRISE, PARTS, INPUTS = 0, 3, 4
 
 
 def made(slots, targets, compiled):
@@ -43,20 +47,20 @@ class TestPromises:
     def test_surprise_is_half_the_sum_of_square_errors_in_usual_ones(self, compiled):
         gauge = made(1, 2, compiled)
         rows = np.random.default_rng(1).normal(size=(400, 1, 2)) * [1.0, 50.0]
-        surprises = [reading.surprise[0] for reading in feed(gauge, rows, np.zeros((1, 2)))]
+        surprises = [reading[SURPRISE][0] for reading in feed(gauge, rows, np.zeros((1, 2)))]
         assert np.mean(surprises[100:]) == pytest.approx(1.0, abs=0.25)  # ½ for each of two targets
 
     def test_a_constant_stream_has_no_surprises(self, compiled):
         readings = feed(made(1, 1, compiled), np.full((100, 1, 1), 3.7), np.array([[3.7 * (1 + 1e-12)]]))
-        assert [reading.surprise[0] for reading in readings[1:]] == [0.0] * 99
+        assert [reading[SURPRISE][0] for reading in readings[1:]] == [0.0] * 99
 
     def test_scales_of_a_stream_that_is_mostly_zero_stay_sensible(self, compiled):
         rows = np.zeros((5000, 1, 1))
         rows[::100] = 5.0
         gauge = made(1, 1, compiled)
         readings = feed(gauge, rows)
-        assert all(np.abs(reading.inputs).max() <= 6 for reading in readings[2:])
-        surprises = np.array([reading.surprise[0] for reading in readings[1000:]])
+        assert all(np.abs(reading[INPUTS]).max() <= 6 for reading in readings[2:])
+        surprises = np.array([reading[SURPRISE][0] for reading in readings[1000:]])
         assert surprises.max() < 1e6
 
     def test_missing_values_say_nothing(self, compiled):
@@ -65,10 +69,10 @@ class TestPromises:
         rows[51, 0, 1] = np.nan
         gauge = made(1, 2, compiled)
         readings = feed(gauge, rows)
-        assert np.isnan(readings[50].surprise[0])
-        assert np.isnan(readings[50].parts).all()
-        assert readings[51].surprise[0] == pytest.approx(2 * readings[51].parts[0, 0])  # the other stands for it
-        assert readings[51].parts[0, 1] == 0
+        assert np.isnan(readings[50][SURPRISE][0])
+        assert np.isnan(readings[50][PARTS]).all()
+        assert readings[51][SURPRISE][0] == pytest.approx(2 * readings[51][PARTS][0, 0])  # the other stands for it
+        assert readings[51][PARTS][0, 1] == 0
 
     def test_a_slot_that_is_not_there_is_refused(self, compiled):
         if not compiled:
@@ -76,4 +80,4 @@ class TestPromises:
         if _load() is None:
             pytest.skip("the kernel is not built")
         with pytest.raises(ValueError, match="slots: expected 0 to 0, got"):
-            made(1, 1, True).observe(np.array([3]), np.zeros((1, 1)), np.zeros((1, 1)))
+            made(1, 1, True).scale(np.array([3]), np.zeros((1, 1)))

@@ -1,7 +1,7 @@
-/* One row of each of many streams: how surprising its values are beside the usual errors, and the values as changes and
- * levels in scaled units. The twin of `ptncn.streaming.gauge.reference`, which explains the numbers. A stream's state
- * is one row of doubles: rows counted; for each target the usual square error and the last value; for each of the 2 C
- * inputs its mean, its scale and its count. */
+/* Rows of many streams: how surprising their values are beside the usual errors, and the values as changes and levels in
+ * scaled units. The twin of `ptncn.streaming.gauge`, which explains the numbers. A stream's state is one row of doubles:
+ * rows counted; for each target the usual square error, the last value that was judged and the last that was scaled;
+ * for each of the 2 C inputs its mean, its scale and its count. Rows are worked off in their order. */
 #include <math.h>
 #include <stdint.h>
 
@@ -32,6 +32,8 @@ static void judge(double *state, int64_t C, const double *y, const double *p, do
         out[4 + c] = 0.5 * ratio;
         usual[c] = v + rate * (smaller(square, TRUST * v) - v);
     }
+    for (int64_t c = 0; c < C; c++)
+        if (!isnan(y[c])) last[c] = y[c];
     state[0] = count;
     out[0] = known ? 0.5 * total * (double)C / (double)known : NAN;
     out[1] = known ? error / (double)known : NAN, out[2] = known ? copied / (double)known : NAN;
@@ -55,24 +57,35 @@ static void scale_input(double given, double *mean, double *scale, double *count
     *count += 1.0;
 }
 
-int64_t gauge_width(int64_t C) { return 1 + 8 * C; }
+int64_t gauge_width(int64_t C) { return 1 + 9 * C; }
 
-/* Returns 0, or 1 where a row is outside of the state. */
-int64_t gauge_observe(double *state, int64_t streams, int64_t C, const int64_t *rows, int64_t count, const double *y,
-                      const double *p, float *inputs, double *out) {
+static int outside(const int64_t *rows, int64_t count, int64_t streams) {
     for (int64_t i = 0; i < count; i++)
         if (rows[i] < 0 || rows[i] >= streams) return 1;
+    return 0;
+}
+
+/* Both return 0, or 1 where a row is outside of the state. */
+int64_t gauge_judge(double *state, int64_t streams, int64_t C, const int64_t *rows, int64_t count, const double *y,
+                    const double *p, double *out) {
+    if (outside(rows, count, streams)) return 1;
+    for (int64_t i = 0; i < count; i++)
+        judge(state + rows[i] * gauge_width(C), C, y + i * C, p + i * C, out + i * (4 + C));
+    return 0;
+}
+
+int64_t gauge_scale(double *state, int64_t streams, int64_t C, const int64_t *rows, int64_t count, const double *y,
+                    float *inputs) {
+    if (outside(rows, count, streams)) return 1;
     for (int64_t i = 0; i < count; i++) {
-        double *own = state + rows[i] * gauge_width(C), *last = own + 1 + C, *mean = last + C;
+        double *last = state + rows[i] * gauge_width(C) + 1 + 2 * C, *mean = last + C;
         double *scale = mean + 2 * C, *seen = scale + 2 * C;
-        const double *values = y + i * C, *expected = p + i * C;
+        const double *values = y + i * C;
         float *change = inputs + i * 2 * C, *level = change + C;
-        judge(own, C, values, expected, out + i * (4 + C));
         for (int64_t c = 0; c < C; c++) {
             scale_input(values[c] - last[c], mean + c, scale + c, seen + c, change + c);
             scale_input(values[c], mean + C + c, scale + C + c, seen + C + c, level + c);
             if (!isnan(values[c])) last[c] = values[c];
-            else if (!isnan(last[c]) && !isnan(expected[c])) last[c] = expected[c];
         }
     }
     return 0;

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from ptncn.learner import Learner
 from ptncn.streaming.columns import Vector
@@ -69,56 +71,61 @@ class NetworkBank:
         self._after[slot], self._seen[slot] = 0.0, False
 
     def step(self, slots: Slots, inputs: NDArray[np.float32]) -> Vector:
-        """(B, states) after (B, inputs) were seen, NaN where nothing was observed."""
-        missing = inputs != inputs
-        some = missing.any()
+        """(n, states) after each of (n, inputs) rows was seen, NaN where nothing was observed."""
         x = torch.from_numpy(inputs)
+        gaps = None if math.isfinite(float(x.sum())) else x.isnan()
+        states = np.empty((len(slots), self.states))
         if self.shared:
-            for part in _parts(len(slots), len(self._seen)):
-                self._step_batch(slots[part], x[part], missing[part] if some else None)
+            for rows in rounds(slots):
+                for part in _parts(len(rows)):
+                    self._step_batch(slots, rows[part], x, gaps, states)
         else:
             for row, slot in enumerate(slots.tolist()):
-                self._step_one(slot, x[row : row + 1], missing[row] if some else None)
-        after: Vector = self._after[slots]
-        return after
+                self._step_one(slot, x[row : row + 1], None if gaps is None else gaps[row : row + 1], states[row])
+        self._after[slots] = states
+        return states
 
     def states_of(self, slot: int) -> Vector:
         """(states,) after the last row."""
         after: Vector = self._after[slot]
         return after
 
-    def _step_one(self, slot: int, x: torch.Tensor, missing: NDArray[np.bool_] | None) -> None:
-        learner, state = self._learners[slot], self._states[slot]
-        learn = self.learn
-        if missing is not None and missing.any():
-            if missing.all() and not state.steps:
+    def _step_one(self, slot: int, x: Tensor, gaps: Tensor | None, out: Vector) -> None:
+        learner, state, learn = self._learners[slot], self._states[slot], self.learn
+        if gaps is not None and gaps.any():
+            if gaps.all() and not state.steps:
+                out[:] = 0.0
                 return
-            x = torch.where(torch.from_numpy(missing), learner.predict(state), x)
-            learn = learn and not missing.all()
-        self._after[slot] = np.concatenate([part.numpy()[0] for part in self._corrected(learner, x, state, learn)])
+            x = torch.where(gaps, learner.predict(state), x)
+            learn = learn and not bool(gaps.all())
+        at = 0
+        for part in self._corrected(learner, x, state, learn):
+            after = part.numpy()[0]
+            out[at : at + len(after)] = after
+            at += len(after)
 
-    def _step_batch(self, slots: Slots, x: torch.Tensor, missing: NDArray[np.bool_] | None) -> None:
-        learner, whole = self._learners[0], self._states[0]
-        index = torch.from_numpy(slots)
+    def _step_batch(self, slots: Slots, rows: Slots, x: Tensor, gaps: Tensor | None, out: Vector) -> None:
+        """Rows of different slots together."""
+        learner, whole, index = self._learners[0], self._states[0], torch.from_numpy(slots[rows])
         fields = {name: getattr(whole, name) for name in self._fields}
         fields |= {name: fields[name][index] for name in self._batched}
-        seen = self._seen[slots]
+        seen = self._seen[slots[rows]]
         if seen.all():
-            fields |= {"batch_size": len(slots), "steps": 1, "seen": None}
+            fields |= {"batch_size": len(rows), "steps": 1, "seen": None}
         else:
-            fields |= {"batch_size": len(slots), "steps": int(seen.any()), "seen": torch.from_numpy(seen)}
+            fields |= {"batch_size": len(rows), "steps": int(seen.any()), "seen": torch.from_numpy(seen)}
         state = self._type(**fields)
-        if missing is not None and missing.any():
-            x = torch.where(torch.from_numpy(missing), learner.predict(state), x)
-        after = self._corrected(learner, x, state, self.learn)
+        x = x[torch.from_numpy(rows)]
+        if gaps is not None:
+            x = torch.where(gaps[torch.from_numpy(rows)], learner.predict(state), x)
+        out[rows] = torch.cat(list(self._corrected(learner, x, state, self.learn)), 1).numpy()
         for name in self._batched:
             getattr(whole, name)[index] = getattr(state, name)
-        self._after[slots] = torch.cat(list(after), 1).numpy()
-        self._seen[slots] = True
+        self._seen[slots[rows]] = True
 
     @staticmethod
-    def _corrected(learner: Any, x: torch.Tensor, state: Any, learn: bool) -> tuple[torch.Tensor, ...]:
-        corrected: tuple[torch.Tensor, ...] = learner.step(x, state, learn=learn).corrected
+    def _corrected(learner: Any, x: Tensor, state: Any, learn: bool) -> tuple[Tensor, ...]:
+        corrected: tuple[Tensor, ...] = learner.step(x, state, learn=learn).corrected
         return corrected
 
     def state(self, slots: Sequence[int]) -> dict[str, Any]:
@@ -152,18 +159,39 @@ class NetworkBank:
 
 
 def _is_batched(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.dim() > 1
+    return isinstance(value, Tensor) and value.dim() > 1
 
 
-def _parts(rows: int, slots: int) -> list[slice]:
+def rounds(slots: Slots) -> list[Slots]:
+    """The numbers of rows in groups in which no slot comes twice; rows of one slot keep their order.
+
+    >>> [group.tolist() for group in rounds(np.array([0, 1, 0, 2, 0]))]
+    [[0, 1, 3], [2], [4]]
+    """
+    each = slots.tolist()
+    if len(set(each)) == len(each):
+        return [np.arange(len(each))]
+    groups: list[list[int]] = []
+    seen: dict[int, int] = {}
+    for row, slot in enumerate(each):
+        turn = seen.get(slot, 0)
+        seen[slot] = turn + 1
+        if turn == len(groups):
+            groups.append([])
+        groups[turn].append(row)
+    return [np.array(group) for group in groups]
+
+
+def _parts(rows: int) -> list[slice]:
     """Batches of a few sizes, since a network keeps room for each size that it was stepped with.
 
-    >>> _parts(11, 1000)
-    [slice(0, 8, None), slice(8, 10, None), slice(10, 11, None)]
+    >>> [part.stop - part.start for part in _parts(1000)]
+    [960, 32, 8]
     """
     parts, at = [], 0
     while at < rows:
-        size = 1 << ((rows - at).bit_length() - 1)
+        left = rows - at
+        size = left // 64 * 64 if left >= 64 else 1 << (left.bit_length() - 1)
         parts.append(slice(at, at + size))
         at += size
     return parts

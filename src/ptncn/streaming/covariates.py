@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptncn.streaming.bank import rounds
 from ptncn.streaming.columns import Vector
 
 FORGETTING = 0.999
@@ -54,10 +55,19 @@ class Covariates:
         self._parts["variance"][slot] = 1.0
         self._parts["last"][slot] = np.nan
 
-    def expect(self, slots: Slots, features: Vector) -> Vector | None:
-        """(B, width) what (B, features) add to the prediction; None without features. Takes note of them."""
+    def correct(self, slots: Slots, features: Vector, targets: Vector, expected: Vector) -> Vector:
+        """(n, width) what is expected of targets once the features of their rows are known; then learn from them."""
         if not self.features:
-            return None
+            return expected
+        predicted = np.empty_like(expected)
+        for rows in rounds(slots):
+            which = slots[rows]
+            predicted[rows] = expected[rows] + self.expect(which, features[rows])
+            self.learn(which, targets[rows] - expected[rows])
+        return predicted
+
+    def expect(self, slots: Slots, features: Vector) -> Vector:
+        """(B, width) what (B, features) add to the prediction. Takes note of them."""
         parts = self._parts
         count = parts["count"][slots][:, None]
         mean, variance, last = (parts[name][slots] for name in ("mean", "variance", "last"))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptncn.learner import Learner
+from ptncn.streaming.anomaly import Anomaly, AnomalySetting
 from ptncn.streaming.bank import NetworkBank
 from ptncn.streaming.columns import Columns, Vector
 from ptncn.streaming.covariates import Covariates
@@ -18,8 +19,7 @@ from ptncn.streaming.engine import Steps
 from ptncn.streaming.errors import DivergedError
 from ptncn.streaming.forecaster import Forecaster
 from ptncn.streaming.forecaster.layout import default_setting, views
-from ptncn.streaming.gauge import Gauge, Reading
-from ptncn.streaming.ranks import RankAnomaly
+from ptncn.streaming.gauge import Gauge
 from ptncn.streaming.times import CALENDAR
 
 HISTORY = 2048
@@ -33,8 +33,7 @@ class ForecasterEngine:
     """Streams in slots, stepped as batches.
 
     Each row is shown to a network, whose states, beside the last values, are read out by a `Forecaster` with a
-    readout, a scale, seasons and bounds of its own for each slot. Rows of one slot are seen one after another, rows
-    of different slots together.
+    readout, a scale, seasons, bounds and anomaly scores of its own for each slot.
 
     Arguments:
         make: makes the network from the number of its inputs.
@@ -72,8 +71,10 @@ class ForecasterEngine:
         )
         self._seasons = () if season is None else (season,)
         self._forecaster = Forecaster(self._setting, 1, seasons=self._seasons)
+        self._blank = self._forecaster.state[0].copy()
         self._covariates = Covariates(columns.width - self._width, self._width)
-        self._anomaly = RankAnomaly(alarm_rate)
+        self._anomaly_setting = AnomalySetting(self._width, rate=alarm_rate)
+        self._anomaly = Anomaly(self._anomaly_setting, 1)
         self._slots = 0
         self.resize(1)
         self.reset(0)
@@ -92,60 +93,54 @@ class ForecasterEngine:
             forecaster.state[: self._slots] = self._forecaster.state[: self._slots]
             forecaster.load_tree({"state": forecaster.state})
         self._forecaster = forecaster
+        anomaly = Anomaly(self._anomaly_setting, room)
+        if self._slots:
+            anomaly.state[: self._slots] = self._anomaly.state[: self._slots]
+        self._anomaly = anomaly
         ahead = self._setting.horizon
         more = room - self._slots
         if not self._slots:
             self._ahead = np.empty((3, 0, self._width, ahead))
         self._ahead = np.append(self._ahead, np.full((3, more, self._width, ahead), np.nan), axis=1)
-        for part in (self._gauge, self._bank, self._covariates, self._anomaly):
+        for part in (self._gauge, self._bank, self._covariates):
             part.resize(room)
         self._slots = room
 
     def reset(self, slot: int) -> None:
-        blank = Forecaster(self._setting, 1, seasons=self._seasons)
-        self._forecaster.load_tree(blank.tree(), slot)
+        self._forecaster.state[slot] = self._blank
         self._ahead[:, slot] = np.nan
-        for part in (self._gauge, self._bank, self._covariates, self._anomaly):
+        self._anomaly.state[slot] = 0.0
+        for part in (self._gauge, self._bank, self._covariates):
             part.reset(slot)
 
     def run(self, slots: Slots, values: Vector, calendar: Vector) -> Steps:
-        steps = Steps.empty(len(values), self._width, self.horizon, bounds=True)
-        for rows in rounds(slots):
-            self._observe(slots[rows], values[rows], calendar[rows, 0], steps, rows)
-        return steps
-
-    def _observe(self, slots: Slots, values: Vector, now: Vector, steps: Steps, rows: Slots) -> None:
-        """One row of each of several slots."""
-        targets, features = np.ascontiguousarray(values[:, : self._width]), values[:, self._width :]
-        predicted = expected = self._ahead[0, slots, :, 0]
-        correction = self._covariates.expect(slots, features)
-        if correction is not None:
-            predicted = expected + correction
-            self._covariates.learn(slots, targets - expected)
-        reading = self._gauge.observe(slots, targets, predicted)
-        states = self._bank.step(slots, reading.inputs)
+        targets = np.ascontiguousarray(values[:, : self._width])
+        states = self._bank.step(slots, self._gauge.scale(slots, targets))
         if not math.isfinite(states.sum()):
-            raise DivergedError(int(rows[~np.isfinite(states).all(1)][0]))
-        extra = np.ascontiguousarray(now[:, : self._calendar])
-        ahead = np.stack(self._forecaster.observe(targets, states, extra, rows=slots)[1:])
+            raise DivergedError(int(np.flatnonzero(~np.isfinite(states).all(1))[0]))
+        extra = np.ascontiguousarray(calendar[:, 0, : self._calendar])
+        made = self._forecaster.observe(targets, states, extra, rows=slots)
+        predicted = self._covariates.correct(slots, values[:, self._width :], targets, made.expected)
+        reading = self._gauge.judge(slots, targets, predicted)
+        scores = self._anomaly.observe(targets, predicted, rows=slots)
+        ahead = np.stack((made.mean, made.lower, made.upper))
         self._ahead[:, slots] = ahead
-        steps.predicted[rows] = predicted
-        if self.horizon:
-            steps.forecast[rows], steps.lower[rows], steps.upper[rows] = ahead.transpose(0, 1, 3, 2)
-        self._report(reading, slots, steps, rows)
-
-    def _report(self, reading: Reading, slots: Slots, steps: Steps, rows: Slots) -> None:
-        """Surprise, anomaly and alarm."""
-        steps.surprise[rows], steps.parts[rows] = reading.surprise, reading.parts
-        settled = reading.settled
-        if not settled.all():
-            if not settled.any():
-                return
-            rows, slots = rows[settled], slots[settled]
-            reading = reading.take(settled)
-        steps.error[rows], steps.copy_error[rows] = reading.error, reading.copied
-        anomaly, alarm, severity = self._anomaly.observe(slots, reading.surprise)
-        steps.anomaly[rows], steps.alarm[rows], steps.severity[rows] = anomaly, alarm, severity
+        forecast = ahead[..., : self.horizon].transpose(0, 1, 3, 2)
+        settled = np.isfinite(reading.error)
+        return Steps(
+            predicted=predicted,
+            forecast=forecast[0],
+            lower=forecast[1],
+            upper=forecast[2],
+            surprise=reading.surprise,
+            parts=reading.parts,
+            anomaly=np.where(settled, scores.anomaly, np.nan),
+            alarm=scores.alarm & settled,
+            severity=np.where(settled, scores.severity, 0.0),
+            error=reading.error,
+            copy_error=reading.copied,
+            layer_errors=np.empty((len(slots), 0)),
+        )
 
     def forecast(self, slot: int, features: Vector, calendar: Vector) -> tuple[Vector, Vector, Vector]:
         wanted = len(features)
@@ -187,7 +182,7 @@ class ForecasterEngine:
             "horizon": self._setting.horizon,
             "bank": self._bank.state(index),
             "covariates": self._covariates.state(index),
-            "anomaly": self._anomaly.state(index),
+            "anomaly": self._anomaly.state[index],
         }
 
     def restore(self, slots: Sequence[int], state: Mapping[str, Any]) -> None:
@@ -201,7 +196,7 @@ class ForecasterEngine:
         self._gauge.state[index] = state["gauge"]
         self._bank.restore(index, state["bank"])
         self._covariates.restore(index, state["covariates"])
-        self._anomaly.restore(index, state["anomaly"])
+        self._anomaly.state[index] = state["anomaly"]
 
     def _learn_again(self, slots: Sequence[int], states: Vector, horizon: int) -> None:
         """With another horizon readouts have other targets: they learn them from the values that were kept."""
@@ -217,27 +212,10 @@ class ForecasterEngine:
                 ahead = learner.observe(np.ascontiguousarray(values[None]), *nothing)
             self._forecaster.load_tree(learner.tree(), slot)
             if count:
-                self._ahead[:, slot] = np.array([part[0] for part in ahead[1:]])
+                self._ahead[:, slot] = np.stack((ahead.mean[0], ahead.lower[0], ahead.upper[0]))
 
     def shared_state(self) -> dict[str, Any]:
         return self._bank.shared_state()
 
     def restore_shared(self, state: Mapping[str, Any]) -> None:
         self._bank.restore_shared(state)
-
-
-def rounds(slots: Slots) -> list[Slots]:
-    """The numbers of rows in groups in which no slot comes twice; rows of one slot keep their order.
-
-    >>> [group.tolist() for group in rounds(np.array([0, 1, 0, 2, 0]))]
-    [[0, 1, 3], [2], [4]]
-    """
-    groups: list[list[int]] = []
-    seen: dict[int, int] = {}
-    for row, slot in enumerate(slots.tolist()):
-        turn = seen.get(slot, 0)
-        seen[slot] = turn + 1
-        if turn == len(groups):
-            groups.append([])
-        groups[turn].append(row)
-    return [np.array(group) for group in groups]

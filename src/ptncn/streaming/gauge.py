@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 import importlib.machinery
 import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,35 +32,20 @@ whole, pointer = ctypes.c_int64, ctypes.c_void_p
 
 
 class Reading(NamedTuple):
-    """(B, …) of B rows."""
+    """(n, …) of n rows."""
 
     surprise: Vector
     """½ Σ e²/v over the targets, v the usual square error of each; NaN where nothing was expected or observed."""
     error: Vector
-    """The mean of e²/v."""
+    """The mean of e²/v; NaN until enough was seen to compare surprises."""
     copied: Vector
     """The same for the last value as prediction."""
-    settled: NDArray[np.bool_]
-    """Whether enough was seen to compare the surprise with others."""
     parts: Vector
-    """(B, C) of each target in the surprise."""
-    inputs: NDArray[np.float32]
-    """(B, 2 C) changes since the last row, then levels, in scaled units; NaN where they are not known."""
-
-    def take(self, rows: NDArray[np.bool_]) -> Reading:
-        """Some of the rows."""
-        return Reading(
-            self.surprise[rows],
-            self.error[rows],
-            self.copied[rows],
-            self.settled[rows],
-            self.parts[rows],
-            self.inputs[rows],
-        )
+    """(n, C) of each target in the surprise."""
 
 
 class Gauge:
-    """What is usual for C targets of many streams in slots.
+    """What is usual for C targets of many streams in slots. Rows of a slot are taken in their order.
 
     Errors below a billionth of the values are rounding and no surprise; so a constant stream has no surprises.
     Scales never fall below a millionth of the level, and what lies far off counts as six scales off.
@@ -67,73 +53,86 @@ class Gauge:
 
     def __init__(self, targets: int) -> None:
         self.targets = targets
-        self.state = np.empty((0, 1 + 8 * targets))
+        self.state = np.empty((0, 1 + 9 * targets))
         self._library = _load()
 
     def resize(self, slots: int) -> None:
-        blank = np.zeros((slots - len(self.state), self.state.shape[1]))
-        self.state = np.ascontiguousarray(np.append(self.state, blank, axis=0))
-        for slot in range(slots - len(blank), slots):
+        before = len(self.state)
+        self.state = np.concatenate((self.state, np.empty((slots - before, self.state.shape[1]))))
+        for slot in range(before, slots):
             self.reset(slot)
 
     def reset(self, slot: int) -> None:
         C, row = self.targets, self.state[slot]
         row[:] = 0.0
         row[1 : 1 + C] = -1.0  # no usual error yet
-        row[1 + C : 1 + 2 * C] = np.nan
-        row[1 + 4 * C : 1 + 6 * C] = 1.0
+        row[1 + C : 1 + 3 * C] = np.nan
+        row[1 + 5 * C : 1 + 7 * C] = 1.0
 
-    @property
-    def last(self) -> Vector:
-        """(slots, C) the last values; predictions stand in for missing ones."""
-        last: Vector = self.state[:, 1 + self.targets : 1 + 2 * self.targets]
-        return last
-
-    def observe(self, slots: Slots, values: Vector, predicted: Vector) -> Reading:
-        """Compare (B, C) values with what was predicted, then learn from them."""
-        C, count = self.targets, len(slots)
-        inputs = np.empty((count, 2 * C), dtype=np.float32)
-        out = np.empty((count, 4 + C))
+    def judge(self, slots: Slots, values: Vector, predicted: Vector) -> Reading:
+        """Compare (n, C) values with what was predicted, then learn what is usual."""
+        out = np.empty((len(slots), 4 + self.targets))
         if self._library is None:
-            self._observe(slots, values, predicted, inputs, out)
+            for row in range(len(slots)):
+                self._judge(int(slots[row]), values[row], predicted[row], out[row])
         else:
-            values, predicted = np.ascontiguousarray(values), np.ascontiguousarray(predicted)
-            wrong = self._library.gauge_observe(
-                *(pointer(self.state.ctypes.data), whole(len(self.state)), whole(C)),
-                *(pointer(slots.ctypes.data), whole(count)),
-                *(pointer(array.ctypes.data) for array in (values, predicted, inputs, out)),
-            )
-            if wrong:
-                raise ValueError(f"slots: expected 0 to {len(self.state) - 1}, got {slots}")
-        return Reading(out[:, 0], out[:, 1], out[:, 2], out[:, 3] > 0, out[:, 4:], inputs)
+            self._call(self._library.gauge_judge, slots, values, predicted, out)
+        settled = out[:, 3] > 0
+        return Reading(
+            out[:, 0], np.where(settled, out[:, 1], np.nan), np.where(settled, out[:, 2], np.nan), out[:, 4:]
+        )
 
-    def _observe(self, slots: Slots, y: Vector, p: Vector, inputs: NDArray[np.float32], out: Vector) -> None:
-        """The same as in C."""
-        C, state = self.targets, self.state[slots]
-        usual, last = state[:, 1 : 1 + C], state[:, 1 + C : 1 + 2 * C]
+    def scale(self, slots: Slots, values: Vector) -> NDArray[np.float32]:
+        """(n, 2 C) changes since the last row, then levels, in scaled units; NaN where they are not known."""
+        inputs = np.empty((len(slots), 2 * self.targets), dtype=np.float32)
+        if self._library is None:
+            for row in range(len(slots)):
+                self._scale(int(slots[row]), values[row], inputs[row])
+        else:
+            self._call(self._library.gauge_scale, slots, values, inputs)
+        return inputs
+
+    def _call(self, function: Callable[..., int], slots: Slots, *arrays: NDArray[Any]) -> None:
+        for array in arrays:
+            if not array.flags.c_contiguous or len(array) != len(slots):
+                raise ValueError(f"expected contiguous arrays of {len(slots)} rows, got {array.shape}")
+        wrong = function(
+            *(pointer(self.state.ctypes.data), whole(len(self.state)), whole(self.targets)),
+            *(pointer(slots.ctypes.data), whole(len(slots))),
+            *(pointer(array.ctypes.data) for array in arrays),
+        )
+        if wrong:
+            raise ValueError(f"slots: expected 0 to {len(self.state) - 1}, got {slots}")
+
+    # The same as in C, where there is none
+
+    def _judge(self, slot: int, y: Vector, p: Vector, out: Vector) -> None:
+        C, state = self.targets, self.state[slot]
+        usual, last = state[1 : 1 + C], state[1 + C : 1 + 2 * C]
         square, copy = np.square(p - y), np.square(last - y)
         known = square == square
-        number = known.sum(1)
-        state[:, 0] += number > 0
-        rate = 1.0 / np.minimum(state[:, :1] + 1.0, MEMORY)
+        number = int(known.sum())
+        state[0] += number > 0
+        rate = 1.0 / min(state[0] + 1.0, MEMORY)
         floor = np.square(1e-9 * np.fmax(np.abs(y), np.abs(last))) + 1e-200
         v = np.maximum(np.where(usual < 0.0, np.fmax(square, copy), usual), floor)
         ratio = np.where(known & (square > floor), square / v, 0.0)
-        some = np.maximum(number, 1)
-        out[:, 0] = np.where(number > 0, 0.5 * ratio.sum(1) * C / some, np.nan)
-        out[:, 1] = np.where(number > 0, np.where(known, square / v, 0.0).sum(1) / some, np.nan)
-        out[:, 2] = np.where(number > 0, np.where(known, copy / v, 0.0).sum(1) / some, np.nan)
-        out[:, 3] = (number > 0) & (state[:, 0] > WARM_UP)
-        out[:, 4:] = np.where((number > 0)[:, None], 0.5 * ratio, np.nan)
-        state[:, 1 : 1 + C] = np.where(known, v + rate * (np.minimum(square, TRUST * v) - v), usual)
-        self._scale(np.concatenate((y - last, y), axis=1), state, inputs)
-        stand_in = (last == last) & (p == p)
-        state[:, 1 + C : 1 + 2 * C] = np.where(y == y, y, np.where(stand_in, p, last))
-        self.state[slots] = state
+        if number:
+            out[0] = 0.5 * ratio.sum() * C / number
+            out[1] = (square / v)[known].sum() / number
+            out[2] = (copy / v)[known].sum() / number
+            out[4:] = 0.5 * ratio
+        else:
+            out[:] = np.nan
+        out[3] = number > 0 and state[0] > WARM_UP
+        usual[:] = np.where(known, v + rate * (np.minimum(square, TRUST * v) - v), usual)
+        last[:] = np.where(y == y, y, last)
 
-    def _scale(self, given: Vector, state: Vector, inputs: NDArray[np.float32]) -> None:
-        begin, width = 1 + 2 * self.targets, 2 * self.targets
-        mean, scale, seen = (state[:, begin + k * width : begin + (k + 1) * width] for k in range(3))
+    def _scale(self, slot: int, y: Vector, inputs: NDArray[np.float32]) -> None:
+        begin, width = 1 + 3 * self.targets, 2 * self.targets
+        last = self.state[slot, begin - self.targets : begin]
+        mean, scale, seen = (self.state[slot, begin + k * width : begin + (k + 1) * width] for k in range(3))
+        given = np.concatenate((y - last, y))
         known = given == given
         off = np.clip((given - mean) / scale, -FAR, FAR)
         rate = 1.0 / np.minimum(seen + 1.0, INPUT_MEMORY)
@@ -145,6 +144,7 @@ class Gauge:
         scale[:] = np.where(known, grown, scale)
         mean[:] = np.where(known, moved, mean)
         seen += known
+        last[:] = np.where(y == y, y, last)
 
 
 @cache
@@ -155,6 +155,6 @@ def _load() -> ctypes.CDLL | None:
         path = Path(ptncn.kernels.__file__).with_name(f"_gauge{suffix}")
         if path.is_file():
             library = ctypes.CDLL(str(path))
-            library.gauge_observe.restype = ctypes.c_int64
+            library.gauge_judge.restype = library.gauge_scale.restype = ctypes.c_int64
             return library
     return None

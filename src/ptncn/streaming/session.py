@@ -20,8 +20,8 @@ from ptncn.streaming.stream import Stream
 from ptncn.streaming.writers import Writer
 from ptncn.system import ENDINGS
 
-BLOCK = 256
-"""Rows that are processed together at most."""
+BLOCK, KEYED_BLOCK = 256, 1024
+"""Rows that are processed together at most: of one stream, and of many."""
 
 
 class Session:
@@ -93,7 +93,9 @@ class Session:
                 self.alerts.close()
 
     def _go(self, output: Output) -> None:
-        most = BLOCK if self.stream.drift is None else 1  # what a drift does, it does before the next row
+        most = BLOCK if self.stream.options.key is None else KEYED_BLOCK
+        if self.stream.drift is not None:
+            most = 1  # what a drift does, it does before the next row
         try:
             while self.caught is None and (results := self.stream.read(most)) is not None:
                 if len(results):
