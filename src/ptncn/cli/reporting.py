@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import typer
 
@@ -23,15 +23,21 @@ class Reporter:
     def notice(self, line: str) -> None:
         self._count += 1
         if self._count <= MOST:
-            print(f"ptncn: {line}", file=sys.stderr)
+            _say(line)
         if self._count == MOST:
-            print("ptncn: further notices are only counted", file=sys.stderr)
+            _say("further notices are only counted")
 
     def close(self, summary: str | None = None) -> None:
         if self._count > MOST:
-            print(f"ptncn: {self._count - MOST:,} further notices", file=sys.stderr)
+            _say(f"{self._count - MOST:,} further notices")
         if summary is not None:
-            print(f"ptncn: {summary}", file=sys.stderr)
+            _say(summary)
+
+
+def _say(line: str) -> None:
+    """A line on standard error, if it is still read: a notice must not stop the stream."""
+    with suppress(OSError):
+        print(f"ptncn: {line}", file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -40,7 +46,7 @@ def one_line_errors() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        print("ptncn: the output is no longer read: stopped", file=sys.stderr)
+        _say("the output is no longer read: stopped")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more at exit
         raise typer.Exit(141) from None
     except (ValueError, OSError, FloatingPointError) as error:

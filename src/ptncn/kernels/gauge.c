@@ -1,7 +1,8 @@
 /* Rows of many streams: how surprising their values are beside the usual errors, and the values as changes and levels in
  * scaled units. The twin of `ptncn.streaming.gauge`, which explains the numbers. A stream's state is one row of doubles:
  * rows counted; for each target the usual square error, the last value that was judged and the last that was scaled;
- * for each of the 2 C inputs its mean, its scale and its count. Rows are worked off in their order. */
+ * for each of the 2 C inputs its mean, its scale and its count; for each target the mean square error of a long time.
+ * Rows are worked off in their order. */
 #include <math.h>
 #include <stdint.h>
 
@@ -10,6 +11,9 @@
 #define WARM_UP 32.0
 #define INPUT_MEMORY 2000.0
 #define FAR 6.0
+#define LONG 5000.0
+#define SHARE 1e-7
+#define MOST 1e8
 #define LEAST 1e-200
 
 static double larger(double a, double b) { return a > b || isnan(b) ? a : b; }
@@ -17,7 +21,7 @@ static double smaller(double a, double b) { return a < b ? a : b; }
 
 /* out: surprise, mean square error and that of copying in usual ones, whether the stream has settled, C parts. */
 static void judge(double *state, int64_t C, const double *y, const double *p, double *out) {
-    double *usual = state + 1, *last = usual + C, total = 0.0, error = 0.0, copied = 0.0;
+    double *usual = state + 1, *last = usual + C, *slow = state + 1 + 9 * C, total = 0.0, error = 0.0, copied = 0.0;
     int64_t known = 0;
     for (int64_t c = 0; c < C; c++) known += !isnan(p[c] - y[c]);
     double count = state[0] + (known > 0), rate = 1.0 / smaller(count + 1.0, MEMORY);
@@ -26,11 +30,12 @@ static void judge(double *state, int64_t C, const double *y, const double *p, do
         out[4 + c] = known ? 0.0 : NAN;
         if (isnan(square)) continue;
         double tiny = 1e-9 * larger(fabs(y[c]), fabs(last[c])), floor = tiny * tiny + LEAST;
+        slow[c] += (square - slow[c]) / smaller(count + 1.0, LONG);
         double v = larger(usual[c] < 0.0 ? larger(square, copy) : usual[c], floor);
-        double ratio = square > floor ? square / v : 0.0;
+        double ratio = square > floor ? smaller(square / v, MOST) : 0.0;
         total += ratio, error += square / v, copied += copy / v;
         out[4 + c] = 0.5 * ratio;
-        usual[c] = v + rate * (smaller(square, TRUST * v) - v);
+        usual[c] = larger(v + rate * (smaller(square, TRUST * v) - v), SHARE * slow[c]);
     }
     for (int64_t c = 0; c < C; c++)
         if (!isnan(y[c])) last[c] = y[c];
@@ -57,7 +62,7 @@ static void scale_input(double given, double *mean, double *scale, double *count
     *count += 1.0;
 }
 
-int64_t gauge_width(int64_t C) { return 1 + 9 * C; }
+int64_t gauge_width(int64_t C) { return 1 + 10 * C; }
 
 static int outside(const int64_t *rows, int64_t count, int64_t streams) {
     for (int64_t i = 0; i < count; i++)

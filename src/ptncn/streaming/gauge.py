@@ -24,6 +24,11 @@ WARM_UP = 32
 """Rows of a stream before its surprises are compared."""
 INPUT_MEMORY = 2000.0
 """Rows over which the scale of an input is measured."""
+LONG, SHARE = 5000.0, 1e-7
+"""The usual square error is at least this share of its mean over so many rows: a stream that is mostly zero would
+otherwise make it vanish."""
+MOST = 1e8
+"""No square error counts as more than so many usual ones, such as the first change of a constant stream."""
 FAR = 6.0
 """No input is farther than this many scales from its mean."""
 
@@ -53,7 +58,7 @@ class Gauge:
 
     def __init__(self, targets: int) -> None:
         self.targets = targets
-        self.state = np.empty((0, 1 + 9 * targets))
+        self.state = np.empty((0, 1 + 10 * targets))
         self._library = _load()
 
     def resize(self, slots: int) -> None:
@@ -116,7 +121,7 @@ class Gauge:
         rate = 1.0 / min(state[0] + 1.0, MEMORY)
         floor = np.square(1e-9 * np.fmax(np.abs(y), np.abs(last))) + 1e-200
         v = np.maximum(np.where(usual < 0.0, np.fmax(square, copy), usual), floor)
-        ratio = np.where(known & (square > floor), square / v, 0.0)
+        ratio = np.where(known & (square > floor), np.minimum(square / v, MOST), 0.0)
         if number:
             out[0] = 0.5 * ratio.sum() * C / number
             out[1] = (square / v)[known].sum() / number
@@ -125,7 +130,10 @@ class Gauge:
         else:
             out[:] = np.nan
         out[3] = number > 0 and state[0] > WARM_UP
-        usual[:] = np.where(known, v + rate * (np.minimum(square, TRUST * v) - v), usual)
+        slow = state[1 + 9 * C :]
+        slow[known] += (square - slow)[known] / min(state[0] + 1.0, LONG)
+        moved = np.maximum(v + rate * (np.minimum(square, TRUST * v) - v), SHARE * slow)
+        usual[:] = np.where(known, moved, usual)
         last[:] = np.where(y == y, y, last)
 
     def _scale(self, slot: int, y: Vector, inputs: NDArray[np.float32]) -> None:

@@ -1,0 +1,154 @@
+"""The default engine of a stream: bounds, features, blobs, changed options, and feeds that used to break it."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from feeds import sines
+
+from ptncn.streaming import Stream
+from ptncn.streaming.alerts import Alerts
+from ptncn.streaming.blob import BlobError, pack, unpack
+from ptncn.streaming.defaults import LearnerSpec
+
+TINY = LearnerSpec(hidden=(4,))
+
+
+def all_of(stream, most=256):
+    outs = []
+    while (results := stream.read(most)) is not None:
+        outs += results
+    return outs
+
+
+def test_it_never_sees_what_it_is_scored_on():
+    rows = sines(120)
+    changed = rows.copy()
+    changed[60:] += 7
+    one, other = (all_of(Stream(x, network=TINY)) for x in (rows, changed))
+    assert [out.prediction for out in one[:61]] == [out.prediction for out in other[:61]]
+    assert one[61].prediction != other[61].prediction
+
+
+def test_the_prediction_of_a_row_is_the_forecast_made_one_row_before():
+    outs = all_of(Stream(sines(200), network=TINY, horizon=2))
+    for now, after in pairwise(outs[50:]):
+        assert now.forecast[0] == pytest.approx(after.prediction)
+        assert now.lower[0]["x0"] <= now.upper[0]["x0"]
+
+
+@pytest.mark.parametrize("value", [0.0, 3.7, -1e9])
+def test_a_constant_stream_gives_no_alarm(value):
+    outs = all_of(Stream([[value]] * 1500, network=TINY))
+    assert not any(out.alarm for out in outs)
+    assert {out.surprise for out in outs[1:]} == {0.0}
+    assert {out.anomaly for out in outs[40:]} == {0.0}
+
+
+def test_a_stream_that_is_mostly_zero_has_finite_scores_and_few_alarms():
+    rows = np.zeros((4000, 1))
+    rows[np.random.default_rng(0).random(4000) < 0.02] = 5.0
+    outs = all_of(Stream(rows, network=TINY, alarm_rate=0.01))
+    assert max(out.surprise for out in outs[1:]) < 1e9
+    assert np.mean([out.alarm for out in outs[500:]]) < 0.015
+
+
+def test_known_features_help_and_their_future_is_taken_into_account():
+    draw = np.random.default_rng(0)
+    price = draw.normal(size=800)
+    rows = [{"load": 20 + 3 * p + 0.1 * draw.normal(), "price": p} for p in price]
+    plain = all_of(Stream([{"load": row["load"]} for row in rows], network=TINY))
+    stream = Stream(rows, network=TINY, targets=["load"], features=["price"])
+    outs = all_of(stream)
+
+    def error(results):
+        return np.mean([abs(out.prediction["load"] - out.observed["load"]) for out in results[400:]])
+
+    assert error(outs) < 0.3 * error(plain)
+    high, low = (stream.forecast(1, features=[{"price": p}]).rows[0]["load"] for p in (1.5, -1.5))
+    assert high - low == pytest.approx(9.0, rel=0.25)
+
+
+def test_the_cause_is_the_target_that_surprises():
+    rows = sines(600, columns=3)
+    rows[500, 1] += 8
+    out = all_of(Stream(rows, network=TINY))[500]
+    assert out.cause == "x1"
+    assert out.alarm
+    assert out.surprises["x1"] > 100 * out.surprises["x0"]
+
+
+@pytest.mark.parametrize("learner", [None, LearnerSpec("lstm-uoro", hidden=(4,))])
+@pytest.mark.parametrize("at", [1, 50, 150])
+def test_a_blob_continues_bit_for_bit(learner, at):
+    rows = sines(200)
+    rows[120] = np.nan
+    first = Stream(learner=learner, network=TINY, horizon=2)
+    first.feed(rows[:at])
+    second = Stream.from_bytes(first.to_bytes())
+    assert str(first.feed(rows[at:])) == str(second.feed(rows[at:]))  # as text: NaN is not equal to itself
+    assert first.to_bytes() == second.to_bytes()
+
+
+def test_a_blob_that_is_none_or_was_altered_is_refused():
+    blob = pack({"a": np.arange(4.0)})
+    assert unpack(blob)["a"].tolist() == [0, 1, 2, 3]
+    for broken, message in (
+        (b"", "not the state"),
+        (blob[:-1], "checksum"),
+        (blob[:12] + b"\x09\0" + blob[14:], "version 9"),
+    ):
+        with pytest.raises(BlobError, match=message):
+            unpack(broken)
+
+
+@pytest.mark.parametrize("change", [{"horizon": 4}, {"level": 0.5}, {"alarm_rate": 0.05}])
+def test_horizon_level_and_alarm_rate_may_change(change):
+    rows = sines(500)
+    first = Stream(network=TINY, horizon=2)
+    first.feed(rows[:400])
+    second = Stream.from_bytes(first.to_bytes(), **change)
+    outs = second.feed(rows[400:])
+    assert len(outs[-1].forecast) == change.get("horizon", 2)
+    errors = [abs(out.prediction["x0"] - out.observed["x0"]) for out in outs]
+    assert np.mean(errors) < 0.15  # it has not forgotten
+
+
+class TestAlerts:
+    def results(self):
+        rows = sines(400, columns=1)
+        rows[350] += 20
+        return Stream(rows, network=TINY).read(400)
+
+    def test_a_web_hook_gets_each_alarm(self):
+        bodies = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *args):
+                pass
+
+        with HTTPServer(("127.0.0.1", 0), Handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            alerts, results = Alerts(webhook=f"http://127.0.0.1:{server.server_port}/"), self.results()
+            alerts.send(results)
+            alerts.close()
+            server.shutdown()
+        assert 350 in [body["index"] for body in bodies]
+        assert len(bodies) == results.steps.alarm.sum()
+
+    def test_a_program_gets_each_alarm_and_a_failure_is_reported(self, tmp_path):
+        notices = []
+        for command in (f"tee -a {tmp_path / 'alarms'}", "false"):
+            alerts = Alerts(command=command, report=notices.append)
+            alerts.send(self.results())
+            alerts.close()
+        assert '"index": 350' in (tmp_path / "alarms").read_text()
+        assert "could not be passed on" in notices[0]
