@@ -85,9 +85,8 @@ def forecasts(model: str, name: str, y: np.ndarray, season: int) -> Iterator[np.
             learner = partial(default_learner, name=model, **setting)
             stream = ptncn.streaming.Stream(([value] for value in y), learner, target=target)
             for t, _ in enumerate(stream):
-                yield (
-                    np.array([s["x0"] for s in stream.forecast(last)]) if t % EVERY == 0 and t else np.full(last, y[t])
-                )
+                asked = t > 0 and t % every(y) == 0
+                yield np.array([s["x0"] for s in stream.forecast(last).rows]) if asked else np.full(last, y[t])
 
 
 def every(y: np.ndarray) -> int:
