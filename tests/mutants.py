@@ -22,6 +22,7 @@ TIME_LIMIT = 900  # seconds
 WRONG_PACKAGE = 99
 
 EQUATIONS, STATE, NETWORK = "network/equations.py", "network/state.py", "network/ptncn.py"
+READOUT = "network/readout.py"
 STATISTICS, TRACES = "network/statistics.py", "network/memory.py"
 APPLY, FACTORS, MAXNORM = "updates/apply.py", "updates/factors.py", "updates/maxnorm.py"
 OPTIMIZERS, RESCALE, SYNAPSES = "updates/optimizers.py", "updates/rescale.py", "updates/deferred.py"
@@ -59,6 +60,7 @@ def transcription(variants: str = "paper") -> tuple[str, ...]:
 CLOSED_FORMS = ("tests/network/test_closed_forms.py",)
 MODULE = ("tests/network/test_module.py",)
 CAUGHT = ("tests/network/test_caught_mutants.py",)
+OF_READOUT = ("tests/network/test_readout.py",)
 OF_MEMORY = ("tests/network/test_memory.py", "-k", "past or immediate or rows")
 OF_FACTORS = ("tests/updates/test_factors.py",)
 OF_LARGE = ("tests/network/test_kernel.py", "-k", "really and sgd")
@@ -184,6 +186,17 @@ MUTANTS = [
     Mutant("the decays are taught by h", TRACES, "(q * held[T_a])", "(q * held[h])", OF_MEMORY),
     Mutant("the angles are taught by h", TRACES, "(q * held[T_angle])", "(q * held[h])", OF_MEMORY),
     Mutant("nothing is recalled", EQUATIONS, "a if layer.memory is None else", "a if True else", OF_MEMORY),
+    # Least squares
+    Mutant("the prior fades", "updates/rls.py", "math.sqrt(ridge * (1 - forgetting) * len(P))", "0.0", OF_READOUT),
+    Mutant("P is not forgotten", "updates/rls.py", "beta=1 / forgetting, alpha=-1", "beta=1.0, alpha=-1", OF_READOUT),
+    Mutant(
+        "forecasts are taught with the state of now", READOUT, 'waiting["features"][:, horizon - 2]', "told", OF_READOUT
+    ),
+    Mutant("forecasts are taught one step late", READOUT, 'waiting["gains"][:, horizon - 2]',
+        'waiting["gains"][:, max(horizon - 3, 0)]', OF_READOUT,
+    ),
+    Mutant("rows that pause move on", READOUT, "moved[:-1] = torch.where(", "_ = torch.where(", OF_READOUT),
+    Mutant("spikes teach", READOUT, "if self.updates > WARM_UP:", "if False:", OF_READOUT),
     # Rules
     Mutant(
         "ΔW with y in place of z", EQUATIONS, "dW = Factors([Activity(z[n])]", "dW = Factors([Activity(y[n - 1])]",

@@ -163,6 +163,15 @@ def test_a_checkpoint_with_a_memory_goes_on_to_the_bit(tmp_path):
         assert torch.equal(weight, twin.synapses()[name])
 
 
+def test_traces_of_what_was_long_ago_do_not_become_denormal():
+    net = PTNCN(3, [4], output="categorical", memory=8)
+    state = net.begin(1)
+    for _ in range(400):
+        net.step(torch.tensor([[1.0, 0.0, 0.0]]), state, learn=False)
+    smallest = state.held["T_B1"].abs()
+    assert smallest[smallest > 0].min() > torch.finfo(torch.float32).tiny
+
+
 def test_credit_is_immediate_where_traces_would_be_large():
     assert "T_B1" in PTNCN(49, [8], memory=128).begin(1).held
     assert "T_B1" not in PTNCN(4096, [8], memory=128).begin(1).held

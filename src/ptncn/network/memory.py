@@ -37,6 +37,8 @@ from ptncn.updates.factors import Activity, Factors
 
 TRACED = 1 << 16
 """Numbers in T_B, for each row, up to which credit is traced if that is left open."""
+FLOOR = 1e-30
+"""Added to inputs of traces, which would otherwise decay into denormal numbers, on which processors are very slow."""
 SHORTEST, LONGEST = 0.3, 0.999
 """|λ| of the initial units lies between these."""
 
@@ -120,6 +122,7 @@ def advance(held: dict[str, Tensor], u: Tensor, memory: Memory, mask: Tensor | N
 
 def _advance_trace(T_B: Tensor, u: Tensor, re: Tensor, im: Tensor, nu: Tensor, mask: Tensor | None) -> None:
     """λ T_B + ν u, in place; a row that is not observed is multiplied by 1 and gets nothing."""
+    u = u + FLOOR
     if mask is not None:
         re, im = (torch.where(mask[:, None, None], part, rest) for part, rest in ((re, 1.0), (im, 0.0)))  # (B, 1, H)
         u = torch.where(mask[:, None], u, 0.0)
