@@ -22,8 +22,8 @@ def ahead(record: Record) -> list[str]:
         "`python benchmarks/forecasts.py`: mean absolute errors, each forecast being made before what it is about was "
         "seen; the best in bold. ± is the standard error, from means over twenty parts of a stream. `ptncn` is the "
         "default of a stream, the same on all of them; `no network` is its forecaster without the network's states; "
-        "`lags` is ridge regression on 48 lags, refitted as it goes. Models that are not here yet are in the table above, "
-        "one step ahead. "
+        "`lags` is ridge regression on 48 lags, refitted as it goes. Models that are not here yet are in the "
+        "table above, one step ahead. "
         f"{_verdict(results, names, complete)}",
         "",
     ]
