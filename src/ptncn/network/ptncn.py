@@ -73,6 +73,7 @@ class PTNCN(nn.Module):
         self.generator = torch.Generator().manual_seed(seed)
         self._phi, self._phi_o = self._choose_activations()
         memories = _check_memory(self.config.memory, len(self.sizes) - 1)
+        self._remembers = any(memories)
         one_hot = self.output.name == "categorical"
         for name, weight in initial_weights(self.sizes, self.config, seed, memories, one_hot).items():
             self.register_parameter(name, weight)
@@ -411,7 +412,7 @@ class PTNCN(nn.Module):
         if state.sizes != self.sizes:
             raise ValueError(f"the state belongs to a network of sizes {state.sizes}; this one has {self.sizes}")
         state.check()
-        like = self.layers[0].W.weight
+        like = self.get_parameter("W1") if self._views is None else self._views[0].W.weight
         if state.corrected.dtype != like.dtype or state.corrected.device != like.device:
             raise ValueError(
                 f"the state is {state.corrected.dtype} on {state.corrected.device}; "
@@ -421,6 +422,8 @@ class PTNCN(nn.Module):
             self.config.presynaptic != "z"
         ):
             raise ValueError("the state belongs to a network with other rules: error_rule or presynaptic differ")
+        if not state.held and not self._remembers:
+            return
         wanted = {name for layer in self.layers if layer.memory is not None for name in layer.memory.held()}
         if state.held.keys() != wanted:
             raise ValueError(f"state: expected memories {sorted(wanted)}, got {sorted(state.held)}")
