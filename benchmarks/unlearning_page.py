@@ -59,7 +59,7 @@ def table(kind: str, records: dict[str, dict[str, Any]]) -> str:
 def write_page(folder: Path) -> None:
     records, parts = load(folder), [INTRODUCTION]
     for kind, title in (("video", "Bouncing digits"), ("text", "Penn Treebank")):
-        chosen = {name: record for name, record in records.items() if record["data"] == kind}
+        chosen = {name: record for name, record in records.items() if record.get("data") == kind}
         if chosen:
             draw(kind, chosen)
             commands = "\n".join(record["command"] for record in chosen.values())
