@@ -16,7 +16,7 @@ from ptncn.streaming.stream import read_checkpoint
 pytest.importorskip("river")
 
 SWITCH, LENGTH, USUAL = 900, 1200, 1e-3
-COMMAND = ("--hidden", "8", "--lr", str(USUAL), "--drift", "adwin")
+COMMAND = ("--learner", "ptncn", "--hidden", "8", "--lr", str(USUAL), "--drift", "adwin")
 
 
 @pytest.fixture(scope="module")

@@ -87,11 +87,10 @@ class ForecasterEngine:
         slots = max(slots, 1)
         if slots <= self._slots:
             return
-        room = max(slots, 2 * self._slots)
+        room = max(slots, self._slots + self._slots // 8)  # grow in steps that waste little memory
         forecaster = Forecaster(self._setting, room, seasons=self._seasons)
         if self._slots:
             forecaster.state[: self._slots] = self._forecaster.state[: self._slots]
-            forecaster.load_tree({"state": forecaster.state})
         self._forecaster = forecaster
         anomaly = Anomaly(self._anomaly_setting, room)
         if self._slots:
@@ -192,7 +191,6 @@ class ForecasterEngine:
             self._ahead[:, index] = state["ahead"]
         else:
             self._learn_again(index, state["forecaster"], state["horizon"])
-        self._forecaster.load_tree({"state": self._forecaster.state})
         self._gauge.state[index] = state["gauge"]
         self._bank.restore(index, state["bank"])
         self._covariates.restore(index, state["covariates"])
