@@ -197,8 +197,8 @@ def test_a_schedule_sets_the_step_size_and_a_checkpoint_keeps_it(tmp_path: Any) 
     ("options", "says"),
     [
         ({"optimizer": "rmsprob"}, "'rmsprob'.*rmsprop"),
-        ({"lr": -1.0}, "lr must be a positive number, not -1.0"),
-        ({"clip": 0}, "clip must be a positive number, not 0"),
+        ({"lr": -1.0}, "lr: expected a positive number, got -1.0"),
+        ({"clip": 0}, "clip: expected a positive number, got 0"),
         ({"output": "poisson"}, "'poisson'"),
         ({"max_length": 0}, "max_length.*0"),
     ],

@@ -98,8 +98,8 @@ def test_making_a_cell_and_a_readout_leaves_the_global_generator_alone(name: str
     ("arguments", "says"),
     [
         ({"name": "lstn"}, "'lstn'.*lstm, gru, rnn, rhn"),
-        ({"name": "lstm", "depth": 2}, "depth is 2"),
-        ({"name": "rnn", "gate_bias": 1.0}, "gate_bias is 1.0"),
+        ({"name": "lstm", "depth": 2}, "depth: expected 1"),
+        ({"name": "rnn", "gate_bias": 1.0}, "gate_bias: expected None"),
     ],
 )
 def test_what_no_cell_can_be_is_named(arguments: dict, says: str) -> None:

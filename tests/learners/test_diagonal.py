@@ -166,7 +166,7 @@ def test_the_gradient_meter_finds_them_exact(name):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("lru-rtrl", {"layers": 0}, "layers must be a whole number of at least 1, not 0"),
+        ("lru-rtrl", {"layers": 0}, "layers: expected a positive integer, got 0"),
         ("lru-rtrl", {"credit": "some"}, "unknown credit 'some'"),
         ("lru-rtrl", {"depth": 2}, "neither depth nor gate_bias, got 2 and None"),
         ("elstm-rtrl", {"depth": 2}, "depth: expected 1 for the cell 'elstm', got 2"),

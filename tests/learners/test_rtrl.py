@@ -181,8 +181,8 @@ def test_a_container_limit_counts_below_what_the_system_has(monkeypatch, tmp_pat
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"memory_limit": -1}, "memory_limit must be a positive number, not -1"),
-        ({"hidden_size": 0}, "hidden_size must be a whole number of at least 1, not 0"),
+        ({"memory_limit": -1}, "memory_limit: expected a positive number, got -1"),
+        ({"hidden_size": 0}, "hidden_size: expected a positive integer, got 0"),
         ({"cell": "lsmt"}, "unknown cell 'lsmt'; choose one of: lstm, gru, rnn, rhn"),
     ],
 )

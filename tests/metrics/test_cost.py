@@ -125,5 +125,5 @@ def test_shared_memory_counts_once_and_other_things_not_at_all():
 
 
 def test_a_window_without_steps_is_refused():
-    with pytest.raises(ValueError, match="window must be at least 1 step, not 0"):
+    with pytest.raises(ValueError, match="window: expected at least 1 step, got 0"):
         Cost(Clockwork([]), window=0)

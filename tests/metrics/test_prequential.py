@@ -87,7 +87,7 @@ def test_a_saved_meter_goes_on_bit_for_bit():
 
 
 def test_bad_settings_are_named():
-    with pytest.raises(ValueError, match="fading must lie above 0 and at most at 1, not 0"):
+    with pytest.raises(ValueError, match="fading: expected a number above 0 and at most 1, got 0"):
         Prequential(SE(), fading=0)
-    with pytest.raises(ValueError, match="at least 2 points, not 1"):
+    with pytest.raises(ValueError, match="points: expected at least 2, got 1"):
         Prequential(SE(), points=1)

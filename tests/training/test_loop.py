@@ -113,7 +113,7 @@ def test_evaluate_pools_all_batches_and_reports_how_far_it_is():
         (torch.zeros(3, 2, 5), {}, r" n = 2 .*got shape \(3, 2, 5\)"),
         (torch.zeros(0, 2, 2), {}, "at least one step"),
         (FRAMES, {"mask": torch.ones(2, 3)}, r"mask: expected one entry a frame, shape \(3, 2\), got \(2, 3\)"),
-        (FRAMES, {"state": State(batch_size=5)}, "state is of 5 sequences, but the batch has 2"),
+        (FRAMES, {"state": State(batch_size=5)}, "state: expected one of 2 sequences, got 5"),
     ],
 )
 def test_bad_shapes_are_named_with_what_was_expected(sequence, options, message):

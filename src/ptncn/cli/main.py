@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -46,8 +47,15 @@ def load(name: str) -> Any:
     if hasattr(module, "app"):
         return typer.main.get_group(module.app)
     single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    single.command(name)(getattr(module, COMMANDS[name]))
+    command = getattr(module, COMMANDS[name])
+    single.command(name, help=reflow(command.__doc__ or ""))(command)
     return typer.main.get_command(single)
+
+
+def reflow(text: str) -> str:
+    """A docstring with one line per paragraph, so that help fits any width; paragraphs marked \\b keep their lines."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(each if each.startswith("\b") else each.replace("\n", " ") for each in paragraphs)
 
 
 app = typer.Typer(

@@ -1,4 +1,4 @@
-"""`ptncn reproduce`: the paper's tables and figures with our numbers beside them."""
+"""`ptncn reproduce`: run the paper's experiments and print their tables."""
 
 from __future__ import annotations
 
@@ -22,17 +22,22 @@ from ptncn.experiments.summary import comparison_lines, draw_tables, mean_cells
 
 
 def reproduce(
-    experiments: Annotated[list[str], typer.Argument(help=f"Any of {', '.join(EXPERIMENTS)}; or all.")],
+    experiments: Annotated[list[str], typer.Argument(help="Names from the list above, or all.")],
     scale: Annotated[
-        str, typer.Option(help=f"One of {', '.join(SCALES)}: seconds, about an hour a table, or the paper's sizes.")
+        str,
+        typer.Option(
+            help=f"Size of the runs: {', '.join(SCALES)}. Seconds, about an hour per table, or the paper's sizes."
+        ),
     ] = "laptop",
     learners: Annotated[
         list[str] | None,
-        typer.Option("--learners", "--models", help="Only these rows; several with commas or repeated."),
+        typer.Option("--learners", "--models", help="Only these learners or rows, separated by commas."),
     ] = None,
-    data: Annotated[list[str] | None, typer.Option(help="Only these columns; several with commas or repeated.")] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Trials: seeds 0 to N − 1. Default: the scale's.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Only the trial with this seed.")] = None,
+    data: Annotated[list[str] | None, typer.Option(help="Only these datasets or columns, separated by commas.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Repeat each run with seeds 0 to N − 1. Default: the scale's.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Run only this seed.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Epochs of training. Default: the scale's.")] = None,
     sequences: Annotated[int | None, typer.Option(min=1, help="Sequences in an epoch. Default: the scale's.")] = None,
     patience: Annotated[
@@ -40,35 +45,32 @@ def reproduce(
     ] = None,
     option: Annotated[list[str] | None, typer.Option("--option", "-o", help=OPTION_HELP)] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue stopped runs; skip finished ones.")] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Train again what is kept in --runs.")] = False,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes side by side; they share the cores.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the cells of the table as JSON.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Train again, even where --runs has a trained network.")
+    ] = False,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs in parallel, each in a process of its own.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the tables as JSON.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for the records. Default: results/SCALE.")] = None,
     runs: Annotated[Path, typer.Option(help="Folder for checkpoints and trained networks.")] = Path("runs"),
     configs: Annotated[
-        Path | None, typer.Option(help="Folder of tuned values, in place of those of the package.")
+        Path | None, typer.Option(help="Folder of tuned values from `ptncn tune`. Default: those of the package.")
     ] = None,
-    checkpoint_every: Annotated[float, typer.Option(min=0, help="Seconds between two checkpoints.")] = 60.0,
+    checkpoint_every: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = 60.0,
 ) -> None:
-    """Make a table or figure of the paper again, with our numbers beside the paper's.
+    """Run the paper's experiments and print their tables, our numbers next to the paper's.
 
     \b
-    prediction     table I: bouncing MNIST and NotMNIST, Penn Treebank
-    continual      table II: MNIST → NotMNIST → Fashion MNIST in one pass
-    zero-shot      table III: objects never seen, with frozen weights
-    one-shot       appendix: letters once with learning, then clothes without
-    out-of-domain  appendix: one and three objects after training on two
-    discrete       appendix: signs and tanh on a noisy cosine
-    complexity     appendix: time and memory against units, layers, length
+    EXPERIMENTS
 
-    Each run writes one record under --out; tables are made from records. If a dataset is not in the cache, an
-    embedded one takes its place, and the command says so. Ctrl-C leaves a checkpoint, and --resume continues.
+    Each run writes a record to --out, and tables are made from records. Where a dataset has not been downloaded
+    (`ptncn data fetch`), a small embedded one replaces it, and a note says so. Ctrl-C leaves a checkpoint; --resume
+    continues.
 
     \b
     Examples:
       ptncn reproduce discrete
       ptncn reproduce prediction --scale smoke --learners ptncn,lstm-bptt --data mnist
-      ptncn reproduce prediction --scale paper --learners ptncn --epochs 4 --option hidden_sizes=[1000]
+      ptncn reproduce prediction --scale paper --learners ptncn --epochs 4 --option lr=0.001
       ptncn reproduce all --scale laptop --jobs 2 --resume
     """
     stop = Stop()
@@ -95,6 +97,11 @@ def reproduce(
             raise typer.Exit(130) from None
         complete = [_show(each, specs, options.out, as_json=as_json) for each, specs in chosen]
     raise typer.Exit(0 if all(complete) else 1)
+
+
+reproduce.__doc__ = (reproduce.__doc__ or "").replace(
+    "EXPERIMENTS", "\n    ".join(f"{name:14} {each.about}" for name, each in EXPERIMENTS.items())
+)
 
 
 def _arguments(changes: dict[str, int], option: list[str] | None, configs: Path | None) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from torch import nn
 
@@ -54,7 +54,9 @@ def without_correction(network: Learner) -> Learner:
 
 def count_weights(learner: Learner) -> int:
     """The number of weights and biases, including those that do not learn."""
-    return sum(weight.numel() for weight in cast(nn.Module, learner).parameters())
+    if not isinstance(learner, nn.Module):
+        raise TypeError(f"{learner.kind}: expected a PyTorch module, got {type(learner).__name__}")
+    return sum(weight.numel() for weight in learner.parameters())
 
 
 def equal_units(weights: int) -> int:

@@ -17,6 +17,7 @@ from ptncn.data.bouncing import BouncingVideo
 from ptncn.data.images import Images
 from ptncn.demo.learners import CANVAS, PTNCN, without_correction
 from ptncn.learner import Learner
+from ptncn.learners.abilities import Surprising
 from ptncn.training.loop import run
 
 DATASETS = ("digits", "letters", "shapes")
@@ -102,8 +103,9 @@ def simulate(
                 seconds[name] += time.process_time() - start
                 predictions = torch.stack([step.prediction for step in steps])
                 errors[name][part, number] = _frame_errors(predictions, x)
-                if hasattr(steps[0], "surprise"):
-                    surprise[part, number] = [[float(each) for each in step.surprise] for step in steps]  # type: ignore[attr-defined]
+                layers = [[float(each) for each in step.surprise] for step in steps if isinstance(step, Surprising)]
+                if layers:
+                    surprise[part, number] = layers
                 if keep:
                     films[name].append(_pixels(predictions))
             report(Progress(part, number + 1, {name: predictable(each[part, number]) for name, each in errors.items()}))

@@ -32,6 +32,6 @@ EXPERIMENTS: Registry[Experiment] = Registry(
 def find_experiment(name: str) -> Experiment:
     """
     >>> find_experiment("zero-shot").about
-    'table III: trained on digits, tested on letters with frozen weights, and the other way round'
+    'table III: objects never seen before, with frozen weights'
     """
     return EXPERIMENTS.find(name)

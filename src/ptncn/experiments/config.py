@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ptncn.data.registry import describe_data
-from ptncn.learners.registry import describe
+from ptncn.learners.registry import SIZE_CLASSES, describe
 
 SCALES = ("smoke", "laptop", "paper")
 
@@ -57,7 +57,12 @@ class RunConfig:
         size_class = describe(learner).size_class
         if size_class == "layers":
             return [self.units] * self.layers
-        sizes = {"exact": self.exact_units, "rank_one": self.rank_one_units, "plain": self.plain_units}
+        sizes = {
+            "exact": self.exact_units,
+            "rank_one": self.rank_one_units,
+            "factored": self.rank_one_units,
+            "plain": self.plain_units,
+        }
         return sizes.get(size_class, self.gated_units)
 
     def with_units(self, units: int, layers: int = 1) -> RunConfig:
@@ -71,6 +76,23 @@ class RunConfig:
         """Every value for a record. `patience` is left out where it is not used, as in records from before it."""
         return {name: value for name, value in asdict(self).items() if (name, value) != ("patience", None)}
 
+
+LABELS = {
+    "canvas": "pixels along an edge of a video",
+    "sequences": "sequences per epoch",
+    "epochs": "epochs",
+    "valid": "validation sequences",
+    "test": "test sequences",
+    "batch_size": "batch size",
+    "decay": "last step size as a share of the first",
+    "layers": "layers of the P-TNCN",
+    "units": SIZE_CLASSES["layers"],
+    "gated_units": SIZE_CLASSES["gated"],
+    "plain_units": SIZE_CLASSES["plain"],
+    "rank_one_units": SIZE_CLASSES["rank_one"],
+    "exact_units": SIZE_CLASSES["exact"],
+}
+"""What tables call the values of a config; others keep their names."""
 
 VIDEO = {
     "smoke": RunConfig(  # seconds: shows that everything works, nothing else

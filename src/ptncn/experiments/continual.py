@@ -125,7 +125,7 @@ PAGE = Page(
 
 EXPERIMENT = Experiment(
     name="continual",
-    about="table II: one pass, one video at a time, MNIST → NotMNIST → Fashion MNIST",
+    about="table II: MNIST → NotMNIST → Fashion MNIST, one video at a time",
     rows={TASKS: ROWS},
     variants=VARIANTS,
     config=lambda data, scale: SCALES[scale],

@@ -109,7 +109,7 @@ PAGE = Page(
 
 EXPERIMENT = Experiment(
     name="discrete",
-    about="appendix: a noisy cosine, 100,000 steps, with signs and with tanh",
+    about="appendix: a noisy cosine, with sign and with tanh units",
     rows={"noisy-cosine": tuple(VARIANTS)},
     variants=VARIANTS,
     any_learner=False,

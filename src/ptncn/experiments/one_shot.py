@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from torch import nn
 
@@ -49,7 +49,9 @@ def sgd_options(learner: str) -> dict[str, Any]:
 def with_sgd(learner: Learner) -> Learner:
     """The same weights under SGD, without moments and schedules."""
     fresh = make(learner.kind, **{**learner.options(), **sgd_options(learner.kind)})
-    cast(nn.Module, fresh).load_state_dict(cast(nn.Module, learner).state_dict())
+    if not (isinstance(fresh, nn.Module) and isinstance(learner, nn.Module)):
+        raise TypeError(f"{learner.kind}: expected a PyTorch module, got {type(learner).__name__}")
+    fresh.load_state_dict(learner.state_dict())
     return fresh
 
 
@@ -107,7 +109,7 @@ PAGE = Page(
 
 EXPERIMENT = Experiment(
     name="one-shot",
-    about="appendix: test-then-train on letters with SGD at 0.01, then clothes with frozen weights",
+    about="appendix: letters seen once, then clothes with frozen weights",
     rows={TASKS: ROWS},
     variants=VARIANTS,
     config=lambda data, scale: VIDEO[scale],

@@ -7,12 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ptncn.experiments.config import VIDEO
+from ptncn.learners.registry import Choice
 from ptncn.records import Record
 
 SE = "**SE**: squared error, summed over the pixels of a frame, mean over frames and sequences. Lower is better."
 CE = "**CE**: cross-entropy in nats, summed and averaged in the same way. Lower is better."
 NETWORK = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13)
 """The numbers in docs/choices.md that concern the P-TNCN itself."""
+
+OWN_CHOICES = {
+    12: Choice("how CE and SE are counted", answer="sums over pixels, means over frames and sequences, nats"),
+    14: Choice("exact RTRL with 1,000 units", answer="as many units as fit: see the sizes below"),
+}
+"""Those that concern the experiments; no option of a learner decides them."""
 
 ErrorKey = tuple[str, str] | None
 """Phase and metric under which records keep the errors of single sequences."""
@@ -47,6 +54,8 @@ class Page:
     """What tables call the metrics."""
     choices: tuple[int, ...] = (*NETWORK, 12, 14)
     """The numbers in docs/choices.md that matter here."""
+    own_choices: Mapping[int, Choice] = field(default_factory=lambda: OWN_CHOICES)
+    """Choices among them that no learner's entry describes."""
     unstated: tuple[str, ...] = ()
     """What else the paper does not say, and what is done here."""
     errors: Callable[[str, str], ErrorKey] = lambda metric, column: None

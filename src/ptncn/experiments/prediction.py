@@ -14,6 +14,7 @@ from ptncn.experiments.page import CE, FILMS_AND_SURPRISE, LEARNING_CURVES, SE, 
 from ptncn.experiments.runner import Result, train_and_test
 from ptncn.experiments.spec import RunSpec
 from ptncn.experiments.variants import VARIANTS
+from ptncn.learners.abilities import Dreamer
 from ptncn.records import Record
 from ptncn.training.loop import run as run_frames
 
@@ -61,13 +62,13 @@ def values(spec: RunSpec) -> dict[str, Any]:
 
 def run(spec: RunSpec, context: RunContext) -> Result:
     result = train_and_test(spec, f"prediction/{spec.row}/{spec.data}/{spec.seed}", values(spec), context)
-    if spec.splits.kind == "video" and hasattr(result.learner, "dream"):
+    if spec.splits.kind == "video" and isinstance(result.learner, Dreamer):
         count = min(spec.config.test, FUTURE_VIDEOS, len(spec.splits.test))
         result.metrics["future"] = future_errors(result.learner, spec.splits.test, count)
     return result
 
 
-def future_errors(learner: Any, videos: SequenceDataset, count: int, context: int = 10) -> dict[str, float]:
+def future_errors(learner: Dreamer, videos: SequenceDataset, count: int, context: int = 10) -> dict[str, float]:
     """CE and SE of the frames after `context`, all predicted from those before, over the first `count` videos."""
     ce = se = frames = 0.0
     for first in range(0, count, 20):

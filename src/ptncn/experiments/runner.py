@@ -19,6 +19,7 @@ from ptncn.experiments.meters import Film, SequenceErrors
 from ptncn.experiments.phases import Phase, PhasedRun, final_phase, training_run
 from ptncn.experiments.spec import RunSpec
 from ptncn.learner import Learner
+from ptncn.learners.abilities import has_step_size
 from ptncn.metrics import Meter, Prequential, make_metric
 from ptncn.records import pack
 from ptncn.system import peak_memory, reset_peak_memory
@@ -262,10 +263,11 @@ def _one_batch(phased: PhasedRun, phase: Phase, progress: _Progress, x: Tensor, 
 
 def _set_step_size(phased: PhasedRun, progress: _Progress) -> None:
     """Linear from 1 to `decay`; a learner without a step size has nothing to set."""
-    if phased.decay != 1.0 and hasattr(progress.learner, "lr"):
+    learner = progress.learner
+    if phased.decay != 1.0 and has_step_size(learner):
         total = sum(len(each) for each in phased.phases if each.learn)
         share = 1 - (1 - phased.decay) * progress.learnt / max(total, 1)
-        progress.learner.lr = progress.learner.options()["lr"] * share
+        learner.lr = learner.options()["lr"] * share
 
 
 def _close(phase: Phase, progress: _Progress, folder: Path) -> None:

@@ -72,7 +72,7 @@ PAGE = Page(
 
 EXPERIMENT = Experiment(
     name="zero-shot",
-    about="table III: trained on digits, tested on letters with frozen weights, and the other way round",
+    about="table III: objects never seen before, with frozen weights",
     rows=dict.fromkeys(DIRECTIONS, ROWS),
     variants=VARIANTS,
     config=lambda data, scale: VIDEO[scale],

@@ -166,16 +166,9 @@ class RecurrentLearner(nn.Module):
 
     def check_state(self, state: Any) -> None:
         """Refuse a state that another learner began, or one of another size."""
-        kind = getattr(state, "kind", type(state).__name__)
-        if kind != self.kind or not isinstance(state, self.state_type):
-            raise ValueError(f"the state was begun by {kind!r}; {self.kind!r} wants one from its own begin()")
-        shape, like = (state.batch_size, self.hidden_size), self.readout.weight
+        check_begun_by(self.kind, self.state_type, state)
         for part in state.hidden:
-            if part.shape != shape or part.dtype != like.dtype:
-                raise ValueError(
-                    f"the state holds {tuple(part.shape)} in {part.dtype}; this learner wants "
-                    f"{shape} in {like.dtype}, from its own begin()"
-                )
+            check_part(part, (state.batch_size, self.hidden_size), self.readout.weight.dtype)
 
     def check_step(self, x: Tensor, state: Any, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Everything that can be wrong with a step, found before anything changes; x and mask made ready."""
@@ -222,7 +215,7 @@ class RecurrentLearner(nn.Module):
         wanted = {name: tuple(weight.shape) for name, weight in self.named_parameters()}
         given = {name: tuple(weight.shape) for name, weight in weights.items()}
         if wanted != given:
-            raise ValueError(f"the snapshot holds weights {given}; {self.kind!r} wants {wanted}")
+            raise ValueError(f"snapshot of {self.kind!r}: expected weights {wanted}, got {given}")
         self.load_state_dict(weights)
         self.optimizer.load_state_dict(deepcopy(dict(tree["optimizer"])))
         self.generator.set_state(tree["generator"])
@@ -241,14 +234,32 @@ def keep_masked(mask: Tensor | None, new: Hidden, old: Hidden) -> Hidden:
     return tuple(torch.where(mask[:, None], after, before) for after, before in zip(new, old, strict=True))
 
 
+def check_begun_by(kind: str, state_type: type, state: Any) -> None:
+    """Refuse a state that another learner began."""
+    found = getattr(state, "kind", type(state).__name__)
+    if found != kind or not isinstance(state, state_type):
+        raise ValueError(f"state: expected one from begin() of {kind!r}, got one of {found!r}")
+
+
+def check_part(part: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    """Refuse a state of another size or type."""
+    if part.shape != shape or part.dtype != dtype:
+        raise ValueError(f"state: expected {shape} in {dtype}, got {tuple(part.shape)} in {part.dtype}")
+
+
+def check_share(name: str, value: float) -> None:
+    if not 0 < value <= 1:
+        raise ValueError(f"{name}: expected a number above 0 and at most 1, got {value!r}")
+
+
 def check_size(name: str, value: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+        raise ValueError(f"{name}: expected a positive integer, got {value!r}")
 
 
 def check_positive(name: str, value: float) -> None:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
-        raise ValueError(f"{name} must be a positive number, not {value!r}")
+        raise ValueError(f"{name}: expected a positive number, got {value!r}")
 
 
 def check_choice(name: str, value: str, choices: Mapping[str, Any]) -> None:

@@ -11,7 +11,15 @@ from torch import Tensor
 
 from ptncn.distributions import DISTRIBUTIONS
 from ptncn.learner import State, Step, check_batch_size, check_mask, check_observation
-from ptncn.learners.base import DTYPES, check_choice, check_positive, check_size, scored_rows
+from ptncn.learners.base import (
+    DTYPES,
+    check_begun_by,
+    check_choice,
+    check_part,
+    check_positive,
+    check_size,
+    scored_rows,
+)
 
 
 @dataclass(kw_only=True)
@@ -108,15 +116,8 @@ class TrivialLearner:
         return self.output.to_logits(self.expected(state), self.floor)
 
     def _check_state(self, state: TrivialState) -> None:
-        kind = getattr(state, "kind", type(state).__name__)
-        if kind != self.kind or not isinstance(state, TrivialState):
-            raise ValueError(f"the state was begun by {kind!r}; {self.kind!r} wants one from its own begin()")
-        shape = (state.batch_size, self.input_size)
-        if state.last.shape != shape or state.last.dtype != self._like.dtype:
-            raise ValueError(
-                f"the state holds {tuple(state.last.shape)} in {state.last.dtype}; this learner wants {shape} "
-                f"in {self._like.dtype}, from its own begin()"
-            )
+        check_begun_by(self.kind, TrivialState, state)
+        check_part(state.last, (state.batch_size, self.input_size), self._like.dtype)
 
 
 class Copy(TrivialLearner):
@@ -170,6 +171,6 @@ class Mean(TrivialLearner):
         """Take over a snapshot of an equal learner."""
         if tree["mean"].shape != self.mean.shape:
             raise ValueError(
-                f"the snapshot holds a mean of {tuple(tree['mean'].shape)}; this learner wants {tuple(self.mean.shape)}"
+                f"snapshot: expected a mean of shape {tuple(self.mean.shape)}, got {tuple(tree['mean'].shape)}"
             )
         self.count, self.mean = tree["count"], tree["mean"].clone()

@@ -174,9 +174,9 @@ def make_cell(
         raise ValueError(f"unknown cell {name!r}; choose one of: {', '.join(CELLS)}")
     kind = CELLS[name]
     if kind is not RHN and depth != 1:
-        raise ValueError(f"depth is {depth}, but only the rhn cell has micro-steps; {name!r} wants 1")
+        raise ValueError(f"depth: expected 1, as only the rhn cell has micro-steps, got {depth} for {name!r}")
     if gate_bias is not None and kind.gate_bias is None:
-        raise ValueError(f"gate_bias is {gate_bias}, but the cell {name!r} has no gates; leave it at None")
+        raise ValueError(f"gate_bias: expected None, as the cell {name!r} has no gates, got {gate_bias}")
     if kind is RHN:
         cell: Cell = RHN(input_size, hidden_size, depth, dtype)
     else:

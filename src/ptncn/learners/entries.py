@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ptncn.learners.registry import LEARNERS, Dashes, Entry, Options, Style
+from ptncn.learners.registry import LEARNERS, Choice, Dashes, Entry, Options, Style
 
 BLUE, VERMILLION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 ORANGE, SKY, GREY = "#e69f00", "#56b4e9", "#57606a"
@@ -17,10 +17,10 @@ COLOURS = {"lstm": VERMILLION, "gru": GREEN, "rnn": PURPLE, "rhn": SKY}
 RECURRENT: Options = {"optimizer": "rmsprop", "lr": 1e-3, "clip": 1.0}
 """The paper's RMSprop, where there is an update at each step, and for plain cells."""
 UNROLLED: Options = {**RECURRENT, "lr": 1e-2}
-"""One update a batch wants large ones: after 1,000 videos of MNIST an LSTM of 200 units had a validation CE of 606 with
-1e-3, 480 with 4e-3 and 452 with 1e-2, where the range of the paper begins (0.01 to 0.0004)."""
+"""One update a batch needs large steps: after 1,000 videos of MNIST an LSTM of 200 units had a validation CE of 606
+with 1e-3, 480 with 4e-3 and 452 with 1e-2, where the range of the paper begins (0.01 to 0.0004)."""
 NOISY: Options = {**RECURRENT, "lr": 3e-4}
-"""UORO and KF-RTRL: a gradient full of noise wants smaller steps."""
+"""UORO and KF-RTRL: noisy gradients need smaller steps."""
 
 ADAM: Options = {"optimizer": "adam", "lr": 2e-3, "clip": 1.0}
 """Linear recurrent units, whose parameters differ in scale: Adam sets the size of each step. Not searched yet."""
@@ -57,6 +57,22 @@ def first_steps(usual: Options, name: str = "lr") -> list[dict[str, Any]]:
     [0.001, 0.0003, 0.003, 0.0001, 0.01]
     """
     return [{**usual, name: float(f"{usual['lr'] * factor:.3g}")} for factor in (1, 0.3, 3, 0.1, 10)]
+
+
+NETWORK_CHOICES = {
+    1: Choice("sign of λ", ("sparsity_sign",)),
+    2: Choice("presynaptic factor of M, V and U", ("presynaptic",)),
+    3: Choice("how E learns", ("error_rule", "temporal_sign", "error_lr_factor")),
+    4: Choice("error that teaches W above the first layer", ("prediction_error",)),
+    5: Choice("what β multiplies", ("beta_scope", "beta", "gamma", "lam")),
+    6: Choice("how updates are rescaled", ("rescale", "radius", "reduction")),
+    7: Choice("standard deviation of initial weights", ("weight_std", "error_weight_std")),
+    8: Choice("Hebbian term", ("xi",)),
+    9: Choice("φ of predictions of hidden layers", ("hidden_prediction",)),
+    10: Choice("biases", ("biases",)),
+    11: Choice("first frame", ("first_frame",)),
+    13: Choice("correction steps", ("corrections",)),
+}
 
 
 def _ptncn() -> Entry:
@@ -112,6 +128,7 @@ def _ptncn() -> Entry:
         size_class="layers",
         label="P-TNCN",
         style=Style(BLUE, emphasis=True),
+        choices=NETWORK_CHOICES,
     )
 
 
@@ -198,7 +215,7 @@ RULES = {
         "B·(H² + n)",
         (0, (3, 1, 1, 1, 1, 1)),
         defaults=_every_step(NOISY, 1e-4),
-        size_class="rank_one",
+        size_class="factored",
     ),
     "immediate": Rule(
         "ptncn.learners.immediate:Immediate",

@@ -12,7 +12,17 @@ from torch import Tensor, nn
 
 from ptncn.distributions import DISTRIBUTIONS
 from ptncn.learner import State, Step, check_batch_size, check_mask, check_observation
-from ptncn.learners.base import DTYPES, check_choice, check_positive, check_size, keep_masked, scored_rows
+from ptncn.learners.base import (
+    DTYPES,
+    check_begun_by,
+    check_choice,
+    check_part,
+    check_positive,
+    check_share,
+    check_size,
+    keep_masked,
+    scored_rows,
+)
 from ptncn.learners.readouts import READOUTS, SGD
 from ptncn.learners.reservoir import Reservoir
 
@@ -107,12 +117,11 @@ class ESN(nn.Module):
             ("rc_connectivity", rc_connectivity),
             ("input_connectivity", input_connectivity),
         ):
-            if not 0 < share <= 1:
-                raise ValueError(f"{name} must lie above 0 and at most at 1, not {share!r}")
+            check_share(name, share)
         if bias_scaling < 0:
-            raise ValueError(f"bias_scaling must be at least 0, not {bias_scaling!r}")
+            raise ValueError(f"bias_scaling: expected at least 0, got {bias_scaling!r}")
         if not isinstance(washout, int) or washout < 0:
-            raise ValueError(f"washout must be a whole number of frames, at least 0, not {washout!r}")
+            raise ValueError(f"washout: expected a number of frames, got {washout!r}")
         self.kind = f"esn-{readout}"
         settings = {
             "ridge": ridge,
@@ -231,7 +240,7 @@ class ESN(nn.Module):
         wanted = {name: tuple(weight.shape) for name, weight in self.state_dict().items()}
         given = {name: tuple(weight.shape) for name, weight in tree["weights"].items()}
         if wanted != given:
-            raise ValueError(f"the snapshot holds weights {given}; {self.kind!r} wants {wanted}")
+            raise ValueError(f"snapshot of {self.kind!r}: expected weights {wanted}, got {given}")
         self.readout.load_progress(tree["readout"])
         self.load_state_dict(tree["weights"])
 
@@ -251,12 +260,5 @@ class ESN(nn.Module):
 
     def _check_state(self, state: Any) -> None:
         """Refuse a state that another learner began, or one of another size."""
-        kind = getattr(state, "kind", type(state).__name__)
-        if kind != self.kind or not isinstance(state, ESNState):
-            raise ValueError(f"the state was begun by {kind!r}; {self.kind!r} wants one from its own begin()")
-        shape, dtype = (state.batch_size, self.hidden_size), self.reservoir.bias.dtype
-        if state.z.shape != shape or state.z.dtype != dtype:
-            raise ValueError(
-                f"the state holds {tuple(state.z.shape)} in {state.z.dtype}; this learner wants {shape} in "
-                f"{dtype}, from its own begin()"
-            )
+        check_begun_by(self.kind, ESNState, state)
+        check_part(state.z, (state.batch_size, self.hidden_size), self.reservoir.bias.dtype)

@@ -66,7 +66,7 @@ class LeastSquares(Readout):
         super().__init__(*args)
         check_positive("ridge", ridge)
         if not 0 < floor < 1:
-            raise ValueError(f"floor must lie between 0 and 1, not {floor!r}")
+            raise ValueError(f"floor: expected a number between 0 and 1, got {floor!r}")
         self.ridge, self.floor = ridge, floor
         self.register_buffer("guess", self.output.mean(self.weight.new_zeros(self.weight.shape[1])))
 
@@ -135,7 +135,7 @@ class RLS(LeastSquares):
     def __init__(self, *args: Any, forgetting: float = 1.0, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if not 0 < forgetting <= 1:
-            raise ValueError(f"forgetting must lie above 0 and at most at 1, not {forgetting!r}")
+            raise ValueError(f"forgetting: expected a number above 0 and at most 1, got {forgetting!r}")
         self.forgetting = forgetting
         self.updates = 0
         self.register_buffer("covariance", torch.eye(len(self.weight), dtype=torch.float64) / self.ridge)

@@ -22,7 +22,27 @@ Options = Mapping[str, Any]
 Dashes = str | tuple[float, tuple[float, ...]]
 """A line style of matplotlib."""
 
-SIZE_CLASSES = ("layers", "gated", "plain", "rank_one", "exact", "none")
+SIZE_CLASSES = {
+    "layers": "units per layer of the P-TNCN",
+    "gated": "units of LSTM, GRU, RHN",
+    "plain": "units of RNN, ESN",
+    "rank_one": "units with UORO and KF-RTRL",
+    "factored": "units with UORO and KF-RTRL",
+    "exact": "units with exact RTRL",
+    "none": "",
+}
+"""Which learners share a number of hidden units, and what tables call that number."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice that the paper leaves open."""
+
+    about: str
+    options: tuple[str, ...] = ()
+    """The options that decide it."""
+    answer: str = ""
+    """How it was decided, where no option does."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +79,16 @@ class Entry:
     """Default options → the trial parameters to try before the search samples its own."""
     size_class: str = "none"
     """Which of an experiment's sizes it takes, one of `SIZE_CLASSES`: "layers" is a list, "gated" and "plain" are wide,
-    the state of "rank_one" is as large as the weights, that of "exact" larger still; "none" has no hidden units."""
+    the state of "rank_one" is as large as the weights, a step of "factored" takes H³ operations, the state of "exact"
+    is larger than the weights; "none" has no hidden units."""
     label: str = ""
     """What tables and figures call it; empty: its name."""
     style: Style | None = None
     """Its line in figures; None: a thin grey one."""
     tuned_like: str | None = None
     """Whose tuned values serve where it has none of its own."""
+    choices: Mapping[int, Choice] = field(default_factory=dict)
+    """The numbered choices of docs/choices.md that its options decide."""
 
     def __post_init__(self) -> None:
         if self.size_class not in SIZE_CLASSES:

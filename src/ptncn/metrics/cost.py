@@ -39,7 +39,7 @@ class Cost:
 
     def __init__(self, learner: Learner, *, window: int = 1000) -> None:
         if window < 1:
-            raise ValueError(f"window must be at least 1 step, not {window!r}")
+            raise ValueError(f"window: expected at least 1 step, got {window!r}")
         self.learner, self.window = learner, window
         self.kind, self.input_size = learner.kind, learner.input_size
         self.reset()

@@ -54,9 +54,9 @@ class Prequential:
 
     def __init__(self, error: FrameMean, *, fading: float = 0.999, points: int = 1000) -> None:
         if not 0 < fading <= 1:
-            raise ValueError(f"fading must lie above 0 and at most at 1, not {fading!r}")
+            raise ValueError(f"fading: expected a number above 0 and at most 1, got {fading!r}")
         if points < 2:
-            raise ValueError(f"a curve needs at least 2 points, not {points!r}")
+            raise ValueError(f"points: expected at least 2, got {points!r}")
         self.error, self.fading, self.points = error, fading, points
         self.name = f"prequential_{error.name}"
         self.reset()

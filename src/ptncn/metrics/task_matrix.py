@@ -30,7 +30,7 @@ class TaskMatrix:
 
     def __init__(self, tasks: Sequence[str]) -> None:
         if not tasks or len(set(tasks)) != len(tasks):
-            raise ValueError(f"tasks must be at least one name and all different, not {list(tasks)!r}")
+            raise ValueError(f"tasks: expected different names, at least one, got {list(tasks)!r}")
         self.tasks = tuple(tasks)
         self.reset()
 
@@ -39,7 +39,7 @@ class TaskMatrix:
         if task not in self.tasks:
             raise ValueError(f"unknown task {task!r}; this matrix has: {', '.join(self.tasks)}")
         if not 0 <= learnt <= len(self.tasks):
-            raise ValueError(f"learnt must lie between 0 and {len(self.tasks)} tasks, not {learnt!r}")
+            raise ValueError(f"learnt: expected 0 to {len(self.tasks)} tasks, got {learnt!r}")
         self.losses[learnt][self.tasks.index(task)] = float(loss)
 
     def average(self) -> float:
@@ -78,7 +78,7 @@ class TaskMatrix:
 
     def load_tree(self, tree: Mapping[str, Any]) -> None:
         if tuple(tree["tasks"]) != self.tasks:
-            raise ValueError(f"saved for the tasks {list(tree['tasks'])}, but this matrix has {list(self.tasks)}")
+            raise ValueError(f"tasks: expected {list(self.tasks)}, got {list(tree['tasks'])}")
         self.losses = [list(row) for row in tree["losses"]]
 
     def _loss(self, learnt: int, task: int) -> float:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ptncn.experiments.config import LABELS
 from ptncn.experiments.experiment import Experiment
 from ptncn.learners.registry import LEARNERS
 from ptncn.report.assessment import run_config
@@ -13,56 +14,20 @@ from ptncn.report.labels import data_label, row_label
 from ptncn.report.model import Table
 from ptncn.report.sources import Source
 
-WORDS = {
-    "canvas": "pixels along an edge of a video",
-    "sequences": "sequences per epoch",
-    "epochs": "epochs",
-    "valid": "validation sequences",
-    "test": "test sequences",
-    "batch_size": "batch size",
-    "decay": "last step size as a share of the first",
-    "layers": "layers of the P-TNCN",
-    "units": "units per layer of the P-TNCN",
-    "gated_units": "units of LSTM, GRU, RHN",
-    "plain_units": "units of RNN, ESN",
-    "rank_one_units": "units with UORO and KF-RTRL",
-    "exact_units": "units with exact RTRL",
-    "steps": "steps",
-}
-"""Readable names of config values; others keep their own."""
 HIDDEN = ("embedded", "seeds", "seed", "options", "chunk", "model", "data", "source", "tuned")
-
-CHOICES: dict[int, tuple[str, tuple[str, ...]]] = {
-    1: ("sign of λ", ("sparsity_sign",)),
-    2: ("presynaptic factor of M, V and U", ("presynaptic",)),
-    3: ("how E learns", ("error_rule", "temporal_sign", "error_lr_factor")),
-    4: ("error that teaches W above the first layer", ("prediction_error",)),
-    5: ("what β multiplies", ("beta_scope", "beta", "gamma", "lam")),
-    6: ("how updates are rescaled", ("rescale", "radius", "reduction")),
-    7: ("standard deviation of initial weights", ("weight_std", "error_weight_std")),
-    8: ("Hebbian term", ("xi",)),
-    9: ("φ of predictions of hidden layers", ("hidden_prediction",)),
-    10: ("biases", ("biases",)),
-    11: ("first frame", ("first_frame",)),
-    12: ("how CE and SE are counted", ()),
-    13: ("correction steps", ("corrections",)),
-    14: ("exact RTRL with 1,000 units", ()),
-}
-"""By number in docs/choices.md: what the paper leaves open, and the options that decide it."""
-FIXED = {
-    12: "sums over pixels, means over frames and sequences, nats",
-    14: "as many units as fit: see the sizes below",
-}
 
 
 def choices_table(experiment: Experiment, sources: Sequence[Source]) -> Table:
     """How the choices that matter here were made, from the options in the records."""
     learners = [source.record.learner for source in sources]
+    known = {**experiment.page.own_choices}
+    for entry in LEARNERS.values():
+        known |= entry.choices
     rows = []
     for choice in sorted(experiment.page.choices):
-        what, options = CHOICES[choice]
-        values = [f"`{name}={found}`" for name in options if (found := _values(learners, name))]
-        rows.append((str(choice), what, FIXED.get(choice) or ", ".join(values) or "not in these records"))
+        values = [f"`{name}={found}`" for name in known[choice].options if (found := _values(learners, name))]
+        answer = known[choice].answer or ", ".join(values) or "not in these records"
+        rows.append((str(choice), known[choice].about, answer))
     caption = "Choices where the paper is silent or ambiguous; numbers and reasons: [docs/choices.md](../choices.md)."
     return Table(caption, ("#", "choice", "here"), rows)
 
@@ -78,7 +43,7 @@ def size_tables(experiment: Experiment, sources: Sequence[Source]) -> list[Table
     for source in sources:
         here, paper = run_config(source), experiment.page.paper_config(source.record)
         names = [name for name in here if name not in HIDDEN and name in paper]
-        rows = tuple((_words(name, paper[name]), _show(here[name]), _show(paper[name])) for name in names)
+        rows = tuple((_label(name, paper[name]), _show(here[name]), _show(paper[name])) for name in names)
         groups.setdefault(rows, []).append(source)
     tables = []
     for rows, group in groups.items():
@@ -147,9 +112,9 @@ def _training(source: Source) -> Mapping[str, Any]:
     return training if isinstance(training, Mapping) else {}
 
 
-def _words(name: str, value: Any) -> str:
+def _label(name: str, value: Any) -> str:
     own = name.replace("_", " ")
-    return own if isinstance(value, list | tuple) else WORDS.get(name, own)
+    return own if isinstance(value, list | tuple) else LABELS.get(name, own)
 
 
 def _show(value: Any) -> str:

@@ -53,7 +53,7 @@ def run(
     if state is None:
         state = learner.begin(batch_size)
     elif state.batch_size != batch_size:
-        raise ValueError(f"the state is of {state.batch_size} sequences, but the batch has {batch_size}")
+        raise ValueError(f"state: expected one of {batch_size} sequences, got {state.batch_size}")
     predictions = []
     for time, x in enumerate(frames):
         out = learner.step(x, state, learn=learn, mask=None if masks is None else masks[time])
