@@ -50,6 +50,10 @@ class LocalLearning(nn.Module):
             self._descend(name, weights[name], factors, share)
         self.optimizer.updates += 1
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the kernel's structures, which belong to this process."""
+        return {**self.__dict__, "_rules": None}
+
     def rules(self, groups: Sequence[Group]) -> list[Any]:
         """The kernel's description of the next step of each group."""
         key = self.step_size(groups[0]), self.optimizer.updates if self.optimizer.varies else 0
