@@ -83,7 +83,7 @@ def test_what_is_wrong_is_one_line(arguments, complaint):
 
 def test_a_network_for_other_observations_is_refused():
     run("train", "ptncn", "digits", *SMALL)
-    assert "1024 numbers, but ptb has 95" in run("eval", "trained/network.safetensors", "ptb", exit_code=1).stderr
+    assert "1024 numbers, got 95" in run("eval", "trained/network.safetensors", "ptb", exit_code=1).stderr
 
 
 def test_options_are_values_or_text():

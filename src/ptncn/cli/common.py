@@ -1,4 +1,4 @@
-"""What several commands share: errors on one line, lists with commas, options as NAME=VALUE."""
+"""What several commands share: one-line errors, comma-separated lists, options as NAME=VALUE."""
 
 from __future__ import annotations
 

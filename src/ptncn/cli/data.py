@@ -1,4 +1,4 @@
-"""`ptncn data`: list, download, check and look at datasets."""
+"""`ptncn data`: list, download, check and preview datasets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ptncn.data.download import fetch as fetch_files
 from ptncn.data.preview import preview
 from ptncn.messages import unknown
 
-app = typer.Typer(help="Datasets: list, download, check and look at them.", no_args_is_help=True)
+app = typer.Typer(help="List, download, check and preview datasets.", no_args_is_help=True)
 
 
 def downloads() -> list[str]:
@@ -45,7 +45,7 @@ def list_datasets(
         size = f"{status.bytes / 1e6:.1f} MB" if status.present else ""
         table.add_row(dataset.name, dataset.about, size, str(status))
     Console().print(table)
-    typer.echo(f"\nThe cache is {cache_folder()}; the environment variable PTNCN_DATA chooses another.")
+    typer.echo(f"\nThe cache is {cache_folder()}; set PTNCN_DATA to use another folder.")
 
 
 def _as_json(known: tuple[Dataset, Status]) -> dict[str, str | int]:
@@ -63,12 +63,12 @@ def _as_json(known: tuple[Dataset, Status]) -> dict[str, str | int]:
 @app.command(epilog="Example: ptncn data fetch mnist ptb")
 def fetch(
     names: Annotated[list[str], typer.Argument(help=f"Any of {', '.join(downloads())}; or all.")],
-    replace: Annotated[bool, typer.Option("--replace", help="Download again, also over a wrong file.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Download again and overwrite what is there.")] = False,
 ) -> None:
     """Download datasets into the cache and check them.
 
-    Mirrors are tried in turn, and a file takes its place only once it has been checked. After an interruption run
-    the command again: files that are there are not downloaded twice.
+    Mirrors are tried in turn, and only checked files enter the cache. After an interruption, run the command again:
+    files that are already there are not downloaded twice.
     """
     with one_line_errors():
         for dataset in _choose(names):
@@ -112,7 +112,7 @@ def show(
     objects: Annotated[int, typer.Option(min=1, help="Number of objects in a bouncing video.")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of generated sequences.")] = 0,
 ) -> None:
-    """Look at a dataset: images as bouncing video, text as text, a stream as a curve."""
+    """Preview a dataset: images as bouncing video, text as text, a stream as a curve."""
     with one_line_errors():
         for line in preview(name, out, split=split, count=count, objects=objects, seed=seed):
             typer.echo(line)

@@ -1,4 +1,4 @@
-"""`ptncn eval`: how well a trained network does on data, its own or another."""
+"""`ptncn eval`: test a trained network on any data."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def evaluate(
     split: Annotated[str, typer.Option(help=f"One of {', '.join(SPLITS)}.")] = "test",
     sequences: Annotated[int, typer.Option(min=1, help="Number of sequences, at most.")] = 500,
     objects: Annotated[int, typer.Option(min=1, help="Number of objects in a bouncing video.")] = 2,
-    learn: Annotated[bool, typer.Option("--learn", help="Test, then train: the weights go on learning.")] = False,
-    batch_size: Annotated[int, typer.Option(min=1, help="Sequences side by side.")] = 20,
+    learn: Annotated[bool, typer.Option("--learn", help="Test, then train: keep learning from each sequence.")] = False,
+    batch_size: Annotated[int, typer.Option(min=1, help="Sequences per batch.")] = 20,
     runs: Annotated[Path, typer.Option(help="Folder for temporary files.")] = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -45,7 +45,7 @@ def evaluate(
         chosen = getattr(splits, split)
         if chosen.input_size != learner.input_size:
             raise ValueError(
-                f"{network}: made for observations of {learner.input_size} numbers, but {data} has {chosen.input_size}"
+                f"{network}: expected observations of {learner.input_size} numbers, got {chosen.input_size} from {data}"
             )
         phase = Phase(
             name=split, data=chosen, metrics=splits.metrics, batch_size=batch_size, learn=learn, limit=sequences

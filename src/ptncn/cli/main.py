@@ -75,4 +75,7 @@ def ptncn(
         bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Learn sequences online: Parallel Temporal Neural Coding Networks and the learners they are compared with."""
+    """Learn sequences online: Parallel Temporal Neural Coding Networks and the learners they are compared with.
+
+    Start with `ptncn demo`, or with a feed of your own: `ptncn stream feed.csv --out predictions.csv`.
+    """

@@ -1,4 +1,4 @@
-"""`ptncn report`: one page with tables and figures, from the records of runs."""
+"""`ptncn report`: make a page of tables and figures from records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ptncn train`: train any learner on any data."""
+"""`ptncn train`: train any learner on any data, and keep the network."""
 
 from __future__ import annotations
 
@@ -14,38 +14,41 @@ from ptncn.cli.common import OPTION_HELP, note, one_line_errors, parse_options, 
 from ptncn.data.registry import trainable
 from ptncn.experiments.config import find_config
 from ptncn.experiments.context import Interrupted, Reporter, RunContext, Stop
-from ptncn.experiments.experiment import perform
-from ptncn.experiments.runner import trained_learner
-from ptncn.experiments.single import single_run
+from ptncn.experiments.experiment import Experiment, perform
+from ptncn.experiments.page import Page
+from ptncn.experiments.prediction import cells
+from ptncn.experiments.runner import Result, train_and_test, trained_learner
 from ptncn.experiments.spec import RunSpec
 from ptncn.learners import describe
 
 
 def train(
-    learner: Annotated[str, typer.Argument(help="A name of `ptncn learners`.")],
+    learner: Annotated[str, typer.Argument(help="Any name that `ptncn learners` lists.")],
     data: Annotated[str, typer.Argument(help=f"One of {', '.join(trainable())}; or a .npy file, a GIF or a folder.")],
-    out: Annotated[Path, typer.Option(help="Folder for the network and the record.")] = Path("trained"),
-    units: Annotated[int, typer.Option(min=1, help="Hidden units, in each layer.")] = 200,
+    out: Annotated[Path, typer.Option(help="Folder for the trained network and its record.")] = Path("trained"),
+    units: Annotated[int, typer.Option(min=1, help="Hidden units per layer.")] = 200,
     layers: Annotated[int, typer.Option(min=1, help="Layers of a P-TNCN.")] = 1,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the training data.")] = 1,
     patience: Annotated[
         int | None, typer.Option(min=1, help="Stop when validation has not improved for this many epochs.")
     ] = None,
     sequences: Annotated[int, typer.Option(min=1, help="Sequences in an epoch.")] = 1000,
-    batch_size: Annotated[int, typer.Option(min=1, help="Sequences side by side.")] = 20,
-    decay: Annotated[float, typer.Option(min=0.001, max=1, help="The step size falls to this share.")] = 1.0,
+    batch_size: Annotated[int, typer.Option(min=1, help="Sequences per batch.")] = 20,
+    decay: Annotated[
+        float, typer.Option(min=0.001, max=1, help="The step size falls linearly to this share of itself.")
+    ] = 1.0,
     canvas: Annotated[int, typer.Option(min=28, help="Pixels along the edge of a bouncing video.")] = 64,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the initial weights and of the order of the data.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for the initial weights and the order of the data.")] = 0,
     option: Annotated[list[str] | None, typer.Option("--option", "-o", help=OPTION_HELP)] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
     runs: Annotated[Path, typer.Option(help="Folder for checkpoints.")] = Path("runs"),
-    checkpoint_every: Annotated[float, typer.Option(min=0, help="Seconds between two checkpoints.")] = 60.0,
+    checkpoint_every: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = 60.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the test errors as JSON.")] = False,
 ) -> None:
     """Train any learner on any data, test it, and keep the network.
 
-    The validation error is taken after each epoch, and the best network is kept: OUT/network.safetensors, beside the
-    record of the run. Ctrl-C leaves a checkpoint, and --resume continues.
+    After each epoch the network is validated; the best one is tested and kept as OUT/network.safetensors, next to the
+    record of the run. Ctrl-C leaves a checkpoint; --resume continues.
 
     \b
     Examples:
@@ -77,7 +80,7 @@ def train(
             tuned=None,
         )
         context = RunContext(runs, resume, not resume, checkpoint_every, Reporter(), stop)
-        experiment = single_run(spec, lambda result: _keep(spec, context, out))
+        experiment = _experiment(spec, out)
         try:
             record = perform(experiment, spec, context, out)
         except (Interrupted, KeyboardInterrupt):
@@ -96,7 +99,28 @@ def train(
     typer.echo(f"The network is {kept}; test it on anything with: ptncn eval {kept} {data}")
 
 
+def _experiment(spec: RunSpec, out: Path) -> Experiment:
+    """An experiment of one run, which writes a record like any other."""
+
+    def run(_: RunSpec, context: RunContext) -> Result:
+        result = train_and_test(spec, f"train/{spec.row}/{spec.data}/{spec.seed}", spec.values(), context)
+        _keep(spec, context, out)
+        return result
+
+    return Experiment(
+        name="train",
+        about="any learner on any data",
+        rows={spec.data: (spec.row,)},
+        config=find_config,
+        seeds={"own": 1},
+        values=lambda _: spec.values(),
+        run=run,
+        cells=cells,
+        page=Page(title="", question="", metrics=(), metric_labels={}),
+    )
+
+
 def _keep(spec: RunSpec, context: RunContext, out: Path) -> None:
-    """Put the network, which has just been trained, beside its record."""
+    """Save the trained network next to its record."""
     learner = trained_learner(spec, replace(context, fresh=False))
     checkpoint.save(out / "network.safetensors", learner, None, {"canvas": spec.config.canvas})

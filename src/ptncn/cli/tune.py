@@ -1,4 +1,4 @@
-"""`ptncn tune`: search the options of a learner."""
+"""`ptncn tune`: search for good options of a learner by validation error."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from ptncn.experiments.tuning import tune as search
 def tune(
     learner: Annotated[str, typer.Argument(help="A name of `ptncn learners`, or a row of table I.")],
     data: Annotated[str, typer.Argument(help=f"One of {', '.join(trainable())}.")],
-    minutes: Annotated[float, typer.Option(min=0, help="The budget: no trial begins after it.")] = 20.0,
-    trials: Annotated[int | None, typer.Option(min=1, help="Trials at most, in this call.")] = None,
+    minutes: Annotated[float, typer.Option(min=0, help="Time budget; no trial starts after it.")] = 20.0,
+    trials: Annotated[int | None, typer.Option(min=1, help="Maximum number of trials in this call.")] = None,
     scale: Annotated[str, typer.Option(help=f"Sizes of one trial: {', '.join(SCALES)}.")] = "laptop",
     sequences: Annotated[int | None, typer.Option(min=4, help="Training sequences. Default: the scale's.")] = None,
     valid: Annotated[int | None, typer.Option(min=1, help="Validation sequences. Default: the scale's.")] = None,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Sequences side by side. Default: the scale's.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Sequences per batch. Default: the scale's.")] = None,
     option: Annotated[
-        list[str] | None, typer.Option("--option", "-o", help="An option held fixed in all trials, NAME=VALUE.")
+        list[str] | None, typer.Option("--option", "-o", help="An option to keep fixed in all trials, NAME=VALUE.")
     ] = None,
     configs: Annotated[Path, typer.Option(help="Folder for the values found.")] = Path("configs"),
     runs: Annotated[Path, typer.Option(help="Folder for the study.")] = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the values found as JSON.")] = False,
 ) -> None:
-    """Search the options of a learner with Optuna, by the validation error alone.
+    """Search for good options of a learner with Optuna, by validation error alone.
 
-    A trial that falls behind the others is pruned. Called again, the study continues. The values found are written
+    Trials that fall behind are pruned. Calling the command again continues the study. The values found are written
     to CONFIGS/LEARNER-DATA.json with a summary of the study; `ptncn reproduce --configs CONFIGS` uses them. With
-    --batch-size 1 the file is LEARNER-continual.json, which serves continual learning alone.
+    --batch-size 1 the file is LEARNER-continual.json, which is used for continual learning only.
 
     \b
     Examples:

@@ -99,7 +99,7 @@ def trainable() -> list[str]:
 
 
 def describe_data(name: str) -> Dataset:
-    """The entry of a dataset, or one made up for a file or folder of the user's own."""
+    """The entry of a dataset, or one made for the user's own file or folder."""
     if name in DATASETS:
         return DATASETS[name]
     if not Path(name).exists():
@@ -121,7 +121,7 @@ def load_images(name: str, split: str = "train") -> Images:
     """
     found = DATASETS.find(name).open(split)
     if not isinstance(found, Images):
-        raise ValueError(f"dataset {name!r} has no images")
+        raise ValueError(f"dataset: expected one of images, got {name!r}")
     return found
 
 
@@ -181,7 +181,7 @@ def penn_treebank(split: str = "train") -> Text:
 
 
 def python_reference(split: str = "train") -> Text:
-    """The language reference that ships with CPython, one line a sequence; no download.
+    """The language reference that ships with CPython, one sequence per line; no download.
 
     >>> python_reference("test").input_size
     95

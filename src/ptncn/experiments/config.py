@@ -28,7 +28,7 @@ class RunConfig:
     test: int
     """Test sequences; the paper's 10,000."""
     batch_size: int
-    """Sequences side by side: in the paper 20 for videos, 50 for text and 1 for continual learning."""
+    """Sequences per batch: in the paper 20 for videos, 50 for text and 1 for continual learning."""
     decay: float = 1.0
     """The step size falls linearly to this share. The paper's "ranged between 0.01 to 0.0004" is a share of 0.04."""
     layers: int
@@ -113,7 +113,7 @@ VIDEO = {
     ),
     "laptop": RunConfig(
         sequences=2_000,  # a fifth of the paper's: half a minute to two minutes a learner
-        epochs=1,  # new videos teach more than old ones again
+        epochs=1,  # new videos teach more than repeated ones
         valid=200,
         test=500,  # learners are compared sequence by sequence: a difference of 1 in SE is detected
         batch_size=20,
@@ -192,7 +192,7 @@ STREAM = {
     "laptop": replace(TEXT["laptop"], sequences=6_000, valid=600, test=600),  # as many characters as in sentences
     "paper": replace(TEXT["paper"], sequences=60_000, valid=10_000, test=10_000),  # all there is
 }
-"""Continuous text: a sequence here is a piece of 100 characters, and `batch_size` lanes are read side by side."""
+"""Continuous text: a sequence here is a piece of 100 characters, and `batch_size` lanes are read in parallel."""
 
 
 def find_config(data: str, scale: str) -> RunConfig:

@@ -99,6 +99,6 @@ class RunContext:
     fresh: bool = False
     """Train again what was trained before."""
     every: float = 60.0
-    """Seconds between two checkpoints."""
+    """Seconds between checkpoints."""
     reporter: Reporter = field(default_factory=Reporter)
     stop: Stop = field(default_factory=Stop)

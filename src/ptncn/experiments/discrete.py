@@ -48,7 +48,7 @@ VARIANTS = {
     "cosine": Row("ptncn", {}, "the cosine without noise"),
     "untrained": Row("ptncn", {"activation": "sign"}, "not trained"),
 }
-"""Options beside the preset "paper"."""
+"""Options in addition to the preset "paper"."""
 
 
 def values(spec: RunSpec) -> dict[str, Any]:

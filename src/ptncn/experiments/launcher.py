@@ -1,4 +1,4 @@
-"""Carry out runs, one after the other or side by side in processes; trainings that runs share come first."""
+"""Carry out runs, one after the other or in parallel processes; shared trainings come first."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LaunchOptions:
     fresh: bool = False
     """Train again what was trained before."""
     every: float = 60.0
-    """Seconds between two checkpoints."""
+    """Seconds between checkpoints."""
     processes: int = 1
 
 
@@ -50,7 +50,7 @@ def launch(specs: Sequence[RunSpec], options: LaunchOptions, report: Callable[[s
                 report(_name(spec, only_train))
                 _carry_out(spec, only_train, options, stop)
         else:
-            _side_by_side(stage, only_train, options, report, stop)
+            _in_parallel(stage, only_train, options, report, stop)
 
 
 def _name(spec: RunSpec, only_train: bool) -> str:
@@ -101,7 +101,7 @@ def _in_process(spec: RunSpec, only_train: bool, options: LaunchOptions) -> None
             raise SystemExit(130) from None
 
 
-def _side_by_side(
+def _in_parallel(
     stage: Sequence[RunSpec], only_train: bool, options: LaunchOptions, report: Callable[[str], None], stop: Stop
 ) -> None:
     context = multiprocessing.get_context("spawn")
@@ -124,7 +124,7 @@ def _side_by_side(
             for process, _ in running.values():
                 process.terminate()
     if stop.requested:
-        raise Interrupted("side by side")
+        raise Interrupted("parallel runs")
 
 
 def read_results(specs: Sequence[RunSpec], out: Path) -> tuple[list[Record], list[str]]:

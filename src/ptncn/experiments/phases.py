@@ -1,4 +1,4 @@
-"""What a run consists of: phases, one after the other, each once over some data, with learning or without."""
+"""What a run consists of: phases in sequence, each one pass over some data, with learning or without."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ptncn.learner import Learner
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """Once over a dataset, or over its first sequences."""
+    """One pass over a dataset, or over its first sequences."""
 
     name: str
     """Unique within the run, such as "valid/2"."""
@@ -64,7 +64,7 @@ class PhasedRun:
     after_phase: Callable[[str, Mapping[str, float]], None] | None = None
     """Called with the name and the metrics of each phase that has ended."""
     keep: bool = False
-    """Keep the learner at the end: the same run made again returns it at once."""
+    """Keep the learner at the end, so that repeating the run returns it at once."""
 
     @property
     def datasets(self) -> dict[str, Any]:

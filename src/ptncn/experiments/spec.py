@@ -48,7 +48,7 @@ class RunSpec:
         return out / self.experiment / f"{self.row}-{Path(self.data).name}-{self.seed}.json"
 
     def command(self) -> str:
-        """The command that makes this run again."""
+        """The command that repeats this run."""
         seeds = ("--seeds", "1") if self.seed == 0 else ("--seed", str(self.seed))
         chosen = ("--scale", self.scale, "--learners", self.row, "--data", self.data, *seeds)
         return shlex.join(["ptncn", "reproduce", self.experiment, *chosen, *self.arguments])
@@ -92,7 +92,7 @@ class RunSpec:
             )
 
     def values(self) -> dict[str, Any]:
-        """Everything that decides what is learnt, the data aside, as records have it."""
+        """Everything that decides what is learnt, the data aside, as records keep it."""
         self.check()
         return {
             "model": self.row,

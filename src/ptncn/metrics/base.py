@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from ptncn.learner import Step
+from ptncn.learner import Learner, Step
 
 
 @runtime_checkable
@@ -72,3 +72,29 @@ class FrameMean(ABC):
 
     def load_tree(self, tree: Mapping[str, Any]) -> None:
         self._sum, self._count = float(tree["sum"]), int(tree["count"])
+
+
+class Wrapper:
+    """Base of meters that take the place of a learner and measure it at work."""
+
+    def __init__(self, learner: Learner) -> None:
+        self.learner = learner
+        self.kind, self.input_size = learner.kind, learner.input_size
+
+    def begin(self, batch_size: int) -> Any:
+        return self.learner.begin(batch_size)
+
+    def predict(self, state: Any) -> Tensor:
+        return self.learner.predict(state)
+
+    def options(self) -> dict[str, Any]:
+        return self.learner.options()
+
+    def snapshot(self) -> dict[str, Any]:
+        return self.learner.snapshot()
+
+    def restore(self, tree: Mapping[str, Any]) -> None:
+        self.learner.restore(tree)
+
+    def update(self, step: Step, x: Tensor) -> None:
+        """Nothing: the step was measured when it was taken."""

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from ptncn.learner import Learner, Step
+from ptncn.metrics.base import Wrapper
 
 
-class Cost:
+class Cost(Wrapper):
     """A learner that measures itself: use it in place of the learner, and as a meter beside the others.
 
     Unrolling learners do their work in `end`. So both are reported: the step alone, median and interquartile
@@ -40,12 +41,9 @@ class Cost:
     def __init__(self, learner: Learner, *, window: int = 1000) -> None:
         if window < 1:
             raise ValueError(f"window: expected at least 1 step, got {window!r}")
-        self.learner, self.window = learner, window
-        self.kind, self.input_size = learner.kind, learner.input_size
+        super().__init__(learner)
+        self.window = window
         self.reset()
-
-    def begin(self, batch_size: int) -> Any:
-        return self.learner.begin(batch_size)
 
     def step(self, x: Tensor, state: Any, *, learn: bool = True, mask: Tensor | None = None) -> Step:
         start = time.perf_counter()
@@ -63,21 +61,6 @@ class Cost:
         self.learner.end(state)
         _wait(next(tensors_of(state), None))
         self._seconds += time.perf_counter() - start
-
-    def predict(self, state: Any) -> Tensor:
-        return self.learner.predict(state)
-
-    def options(self) -> dict[str, Any]:
-        return self.learner.options()
-
-    def snapshot(self) -> dict[str, Any]:
-        return self.learner.snapshot()
-
-    def restore(self, tree: Mapping[str, Any]) -> None:
-        self.learner.restore(tree)
-
-    def update(self, step: Step, x: Tensor) -> None:
-        """Nothing: the step was measured when it was taken."""
 
     def compute(self) -> dict[str, Any]:
         """Seconds and bytes; NaN seconds before the first step."""

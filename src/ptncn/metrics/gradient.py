@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ptncn.learner import Step, check_mask, check_observation
 from ptncn.learners.base import RecurrentLearner, keep_masked, scored_rows
+from ptncn.metrics.base import Wrapper
 
 
 class _Seen(NamedTuple):
@@ -25,7 +26,7 @@ class _Seen(NamedTuple):
     """(B,) rows that were scored."""
 
 
-class GradientMeter:
+class GradientMeter(Wrapper):
     """A learner whose gradients are measured: use it in place of the learner, and as a meter beside the others.
 
     Whenever the learner updates, the gradient that it is about to apply to its recurrent weights, before
@@ -56,8 +57,8 @@ class GradientMeter:
                 "the P-TNCN follows local rules, an ESN leaves its recurrent weights alone, and attention and "
                 "decoders are networks of another kind"
             )
-        self.learner = learner
-        self.kind, self.input_size = learner.kind, learner.input_size
+        super().__init__(learner)
+        self.learner: RecurrentLearner = learner
         self._state: Any = None
         self._history: list[_Seen] = []
         self._pending: list[int] = []
@@ -90,21 +91,6 @@ class GradientMeter:
         with self._watched():
             self.learner.end(state)
         self._state, self._history, self._pending = None, [], []
-
-    def predict(self, state: Any) -> Tensor:
-        return self.learner.predict(state)
-
-    def options(self) -> dict[str, Any]:
-        return self.learner.options()
-
-    def snapshot(self) -> dict[str, Any]:
-        return self.learner.snapshot()
-
-    def restore(self, tree: Mapping[str, Any]) -> None:
-        self.learner.restore(tree)
-
-    def update(self, step: Step, x: Tensor) -> None:
-        """Nothing: the step was measured when it was taken."""
 
     def compute(self) -> dict[str, Any]:
         """Means over updates; NaN before the first. `cosines` and `norm_ratios` hold every update."""
