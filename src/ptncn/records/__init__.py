@@ -1,8 +1,7 @@
-"""Records: one JSON file a run, from which every table, figure and comparison is made."""
+"""Records: one JSON file per run, from which every table, figure and comparison is made."""
 
 from ptncn.records.compare import Comparison, Summary, compare, summarise
-from ptncn.records.packing import pack, unpack
-from ptncn.records.record import SCHEMA, Record, RecordError, find_records, read_record
+from ptncn.records.record import SCHEMA, Record, RecordError, find_records, pack, read_record, unpack
 
 __all__ = [
     "SCHEMA",
