@@ -144,6 +144,7 @@ def test_killed_and_resumed_it_ends_with_the_same_numbers(somewhere):
     process = subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 1200
     while not list((somewhere / "killed-runs").rglob("progress.safetensors")) and time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()[1].decode()
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
