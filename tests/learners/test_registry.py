@@ -90,7 +90,7 @@ def test_the_command_shows_a_line_for_each(app: typer.Typer) -> None:
     result = CliRunner().invoke(app, [], env={"COLUMNS": "80"})
     assert result.exit_code == 0
     shown = [line.split()[0] for line in result.output.splitlines() if line.strip()]
-    assert shown == ["name", *names(), "B"]
+    assert shown == ["name", *names(), "State:", "online:", "Try"]
 
 
 def test_the_command_prints_json(app: typer.Typer) -> None:

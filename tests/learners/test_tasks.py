@@ -96,6 +96,8 @@ def batches(task: str, training: bool) -> list[Tensor]:
 def options(name: str, task: Task) -> dict[str, Any]:
     if name == "ptncn":
         return task.network
+    if name in TRIVIAL:
+        return {}
     _, _, rule = name.partition("-")
     if describe(name).learns == "online" and rule not in ("ridge", "rls", "sgd"):
         return {"lr": 0.005}  # an update at each step, not one a sequence

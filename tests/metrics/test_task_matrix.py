@@ -93,5 +93,5 @@ def test_bad_entries_are_named():
         TaskMatrix(["a", "a"])
     with pytest.raises(ValueError, match="unknown task 'z'; this matrix has: a, b, c"):
         filled().record(0, "z", 1.0)
-    with pytest.raises(ValueError, match="between 0 and 3 tasks, not 4"):
+    with pytest.raises(ValueError, match="learnt: expected 0 to 3 tasks, got 4"):
         filled().record(4, "a", 1.0)

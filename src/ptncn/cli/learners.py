@@ -24,14 +24,14 @@ def learners(
         }
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    table = Table("name", "what it is", "learns", "memory of its state", box=None, pad_edge=False)
+    table = Table("name", "what it is", "learns", "state", box=None, pad_edge=False)
     for name, entry in entries.items():
         table.add_row(name, entry.about, entry.learns, entry.memory)
     console = Console()
     console.print(table)
     console.print(
-        "\nB sequences per batch, n inputs, H hidden units, P weights, T steps."
-        "\nonline: learns at each step; unrolled: learns by going back through stored steps."
+        "\nState: B sequences per batch, n inputs, H hidden units, P weights, T steps."
+        "\nonline: learns at each step; unrolled: goes back through stored steps."
         "\nTry one: ptncn train NAME digits, or ptncn stream FILE --learner NAME.",
         style="dim",
     )
