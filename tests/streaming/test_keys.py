@@ -98,7 +98,7 @@ def test_a_key_is_forecast_from_a_checkpoint(tmp_path):
 
 @pytest.mark.parametrize("weights", ["own", "shared"])
 def test_killed_and_resumed_the_bytes_are_the_same(tmp_path, weights):
-    rows = interleaved((700, 600, 500))
+    rows = interleaved((280, 240, 200))
     path = tmp_path / "x.csv"
     path.write_text("device,x\n" + "".join(f"{row['device']},{row['x']:.4f}\n" for row in rows))
     command = ("stream", path, "--key", "device", "--key-limit", 2, "--weights", weights, "--hidden", 4)
