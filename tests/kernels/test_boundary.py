@@ -2,6 +2,7 @@
 
 import ctypes
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -160,7 +161,7 @@ def test_updates_whose_factors_do_not_fit_are_refused():
 
 
 def test_codes_in_python_are_those_of_the_header():
-    header = (backend.kernels.bindings.Path(kernels.__file__).with_name("step.h")).read_text(encoding="utf-8")
+    header = (Path(kernels.__file__).with_name("step.h")).read_text(encoding="utf-8")
     codes = {}
     for line in header.splitlines():
         if line.startswith("enum {") and "REFUSALS" not in line:
@@ -191,3 +192,15 @@ def test_a_library_that_cannot_be_loaded_is_done_without(monkeypatch):
     finally:
         monkeypatch.undo()
         kernels.load.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["_step", "_forecast", "_anomaly", "_gauge"])
+def test_no_library_has_to_be_loadable(monkeypatch, name):
+    def fail(path):
+        raise OSError("libgomp.so.1: cannot open shared object file")
+
+    if kernels.open_library(name) is None:
+        pytest.skip("the kernel is not built")
+    monkeypatch.setattr(ctypes, "CDLL", fail)
+    with pytest.warns(UserWarning, match="cannot be loaded; Python does its work: libgomp"):
+        assert kernels.open_library(name) is None

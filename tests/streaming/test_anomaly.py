@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ptncn.streaming.anomaly import Anomaly, AnomalySetting, Scores, reference
-from ptncn.streaming.forecaster.compiled import load_named
+from ptncn.streaming.anomaly.model import load
 
 
 def score(values: np.ndarray, expected: np.ndarray | float = 0.0, **options: float) -> Scores:
@@ -26,7 +26,7 @@ def test_nines_are_those_of_an_exponential_distribution():
         assert found == pytest.approx(-np.log10(probability), rel=0.15)
 
 
-@pytest.mark.skipif(load_named("_anomaly") is None, reason="there is no compiler")
+@pytest.mark.skipif(load() is None, reason="there is no compiler")
 @pytest.mark.parametrize("events", [0, 1])
 def test_the_kernel_and_the_reference_give_the_same_numbers(events):
     setting = AnomalySetting(columns=3, rate=0.05, events=events)
@@ -116,6 +116,6 @@ def test_what_does_not_fit_is_refused():
         AnomalySetting(rate=1.5)
     with pytest.raises(ValueError, match="state: expected"):
         scorer.load_tree({"state": np.zeros((1, 3))})
-    if load_named("_anomaly") is not None:
+    if load() is not None:
         with pytest.raises(ValueError, match="rows: expected numbers from 0 to 0"):
             scorer.observe(np.zeros((1, 2)), np.zeros((1, 2)), rows=np.array([3]))

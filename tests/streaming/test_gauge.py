@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ptncn.streaming.gauge import Gauge, _load
+from ptncn.streaming.gauge import Gauge, load
 
 
 def feed(gauge, rows, predicted=None):
@@ -28,7 +28,7 @@ def made(slots, targets, compiled):
     return gauge
 
 
-@pytest.mark.skipif(_load() is None, reason="the kernel is not built")
+@pytest.mark.skipif(load() is None, reason="the kernel is not built")
 def test_compiled_and_reference_give_the_same_numbers():
     draw = np.random.default_rng(0)
     rows = draw.normal(size=(300, 5, 3)) * [1.0, 1e6, 1e-6] + [0.0, 1e8, 0.0]
@@ -77,7 +77,20 @@ class TestPromises:
     def test_a_slot_that_is_not_there_is_refused(self, compiled):
         if not compiled:
             pytest.skip("numpy raises an IndexError of its own")
-        if _load() is None:
+        if load() is None:
             pytest.skip("the kernel is not built")
         with pytest.raises(ValueError, match="slots: expected 0 to 0, got"):
             made(1, 1, True).scale(np.array([3]), np.zeros((1, 1)))
+
+
+@pytest.mark.skipif(load() is None, reason="the kernel is not built")
+@pytest.mark.parametrize("values", [np.zeros((2, 2)), np.zeros((2, 3), dtype=np.float32), np.zeros((3, 2)).T])
+def test_arrays_of_another_size_or_type_do_not_reach_the_kernel(values):
+    gauge, slots = Gauge(3), np.zeros(2, dtype=np.int64)
+    gauge.resize(1)
+    before = gauge.state.copy()
+    with pytest.raises(ValueError, match="values: expected contiguous float64 \\(2, 3\\)"):
+        gauge.scale(slots, values)
+    with pytest.raises(ValueError, match="slots: expected contiguous int64"):
+        gauge.scale(slots.astype(np.int32), np.zeros((2, 3)))
+    np.testing.assert_array_equal(gauge.state, before)

@@ -9,18 +9,20 @@ touch, and every code with those it knows, before it writes anything; what it re
 from __future__ import annotations
 
 import ctypes
-import importlib.machinery
-import os
 import warnings
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ptncn.kernels.libraries import open_library
+
 VERSION = 4
 """PTNCN_VERSION of the header that this package was written for."""
+
+
+INSTEAD = "steps run in PyTorch"
 
 
 class KernelError(ValueError):
@@ -29,25 +31,17 @@ class KernelError(ValueError):
 
 @cache
 def load() -> ctypes.CDLL | None:
-    """The shared library; None where it was not built or cannot be loaded, or where `PTNCN_KERNEL=0`."""
-    if os.environ.get("PTNCN_KERNEL", "1") == "0":
+    """The shared library of the network's step, or None: see `open_library`."""
+    library = open_library("_step", INSTEAD)
+    if library is None:
         return None
-    for suffix in importlib.machinery.EXTENSION_SUFFIXES:
-        path = Path(__file__).with_name(f"_step{suffix}")
-        if path.is_file():
-            try:
-                return _open(path)
-            except (OSError, AttributeError) as error:  # it needs a library that is missing, or is of another version
-                warnings.warn(f"the compiled kernel cannot be loaded; steps run in PyTorch: {error}", stacklevel=2)
-                return None
-    return None
-
-
-def _open(path: Path) -> ctypes.CDLL:
-    library = ctypes.CDLL(str(path))  # its calls release the interpreter lock
-    library.ptncn_layout.restype = library.ptncn_message.restype = ctypes.c_char_p
-    library.ptncn_step.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-    library.ptncn_update.argtypes = [ctypes.c_void_p]
+    try:
+        library.ptncn_layout.restype = library.ptncn_message.restype = ctypes.c_char_p
+        library.ptncn_step.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        library.ptncn_update.argtypes = [ctypes.c_void_p]
+    except AttributeError as error:  # it is of another version
+        warnings.warn(f"the compiled kernel cannot be loaded; {INSTEAD}: {error}", stacklevel=2)
+        return None
     return library
 
 

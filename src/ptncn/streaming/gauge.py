@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.machinery
-import os
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-import ptncn.kernels
+from ptncn.kernels import address, open_library
 from ptncn.streaming.columns import Vector
 
 MEMORY = 500.0
@@ -33,7 +30,7 @@ FAR = 6.0
 """No input is farther than this many scales from its mean."""
 
 Slots = NDArray[np.int64]
-whole, pointer = ctypes.c_int64, ctypes.c_void_p
+whole = ctypes.c_int64
 
 
 class Reading(NamedTuple):
@@ -59,7 +56,7 @@ class Gauge:
     def __init__(self, targets: int) -> None:
         self.targets = targets
         self.state = np.empty((0, 1 + 10 * targets))
-        self._library = _load()
+        self._library = load()
 
     def resize(self, slots: int) -> None:
         before = len(self.state)
@@ -81,7 +78,14 @@ class Gauge:
             for row in range(len(slots)):
                 self._judge(int(slots[row]), values[row], predicted[row], out[row])
         else:
-            self._call(self._library.gauge_judge, slots, values, predicted, out)
+            targets = (len(slots), self.targets)
+            self._call(
+                self._library.gauge_judge,
+                slots,
+                address("values", values, np.float64, *targets),
+                address("predicted", predicted, np.float64, *targets),
+                address("out", out, np.float64, *out.shape),
+            )
         settled = out[:, 3] > 0
         return Reading(
             out[:, 0], np.where(settled, out[:, 1], np.nan), np.where(settled, out[:, 2], np.nan), out[:, 4:]
@@ -94,17 +98,23 @@ class Gauge:
             for row in range(len(slots)):
                 self._scale(int(slots[row]), values[row], inputs[row])
         else:
-            self._call(self._library.gauge_scale, slots, values, inputs)
+            self._call(
+                self._library.gauge_scale,
+                slots,
+                address("values", values, np.float64, len(slots), self.targets),
+                address("inputs", inputs, np.float32, *inputs.shape),
+            )
         return inputs
 
-    def _call(self, function: Callable[..., int], slots: Slots, *arrays: NDArray[Any]) -> None:
-        for array in arrays:
-            if not array.flags.c_contiguous or len(array) != len(slots):
-                raise ValueError(f"expected contiguous arrays of {len(slots)} rows, got {array.shape}")
+    def _call(self, function: Callable[..., int], slots: Slots, *addresses: ctypes.c_void_p) -> None:
+        width = 1 + 10 * self.targets
         wrong = function(
-            *(pointer(self.state.ctypes.data), whole(len(self.state)), whole(self.targets)),
-            *(pointer(slots.ctypes.data), whole(len(slots))),
-            *(pointer(array.ctypes.data) for array in arrays),
+            address("state", self.state, np.float64, len(self.state), width),
+            whole(len(self.state)),
+            whole(self.targets),
+            address("slots", slots, np.int64, len(slots)),
+            whole(len(slots)),
+            *addresses,
         )
         if wrong:
             raise ValueError(f"slots: expected 0 to {len(self.state) - 1}, got {slots}")
@@ -156,13 +166,9 @@ class Gauge:
 
 
 @cache
-def _load() -> ctypes.CDLL | None:
-    if os.environ.get("PTNCN_KERNEL", "1") == "0":
-        return None
-    for suffix in importlib.machinery.EXTENSION_SUFFIXES:
-        path = Path(ptncn.kernels.__file__).with_name(f"_gauge{suffix}")
-        if path.is_file():
-            library = ctypes.CDLL(str(path))
-            library.gauge_judge.restype = library.gauge_scale.restype = ctypes.c_int64
-            return library
-    return None
+def load() -> ctypes.CDLL | None:
+    """The gauge's library, or None: see `open_library`."""
+    library = open_library("_gauge")
+    if library is not None:
+        library.gauge_judge.restype = library.gauge_scale.restype = whole
+    return library

@@ -5,14 +5,15 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptncn.kernels import address, open_library
 from ptncn.streaming.anomaly import reference
 from ptncn.streaming.anomaly.layout import AnomalySetting, Array, width
-from ptncn.streaming.forecaster.compiled import load_named
 
 HALF = 3.0
 """Nines of an anomaly of ½: one in a thousand rows."""
@@ -24,6 +25,12 @@ class CSetting(ctypes.Structure):
     _fields_ = [
         (field.name, ctypes.c_int64 if field.type == "int" else ctypes.c_double) for field in fields(AnomalySetting)
     ]
+
+
+@cache
+def load() -> ctypes.CDLL | None:
+    """The library of anomaly scores, or None: see `open_library`."""
+    return open_library("_anomaly")
 
 
 class Scores(NamedTuple):
@@ -63,7 +70,7 @@ class Anomaly:
         self.setting = setting
         self.state = np.zeros((streams, width(setting)))
         self._all = np.arange(streams)
-        self._library = load_named("_anomaly")
+        self._library = load()
         self._c_setting = CSetting(**{field.name: getattr(setting, field.name) for field in fields(setting)})
 
     def observe(self, values: Array, expected: Array, *, rows: NDArray[np.int64] | None = None) -> Scores:
@@ -88,22 +95,23 @@ class Anomaly:
         self.state[slice(None) if row is None else slice(row, row + 1)] = state
 
     def _step(self, rows: NDArray[np.int64], values: Array, expected: Array, out: Array) -> None:
-        shape = (len(rows), self.setting.columns)
-        for name, array in (("values", values), ("expected", expected)):
-            if array.shape != shape or array.dtype != np.float64 or not array.flags.c_contiguous:
-                raise ValueError(f"{name}: expected contiguous float64 {shape}, got {array.dtype} {array.shape}")
-        if rows.dtype != np.int64 or not rows.flags.c_contiguous:
-            raise ValueError(f"rows: expected contiguous int64, got {rows.dtype}")
+        count, columns = len(rows), self.setting.columns
+        addresses = (
+            address("values", values, np.float64, count, columns),
+            address("expected", expected, np.float64, count, columns),
+            address("out", out, np.float64, count, 4),
+        )
+        places = address("rows", rows, np.int64, count)
         if self._library is None:
             reference.step(self.setting, self.state, rows, values, expected, out)
             return
         wrong = self._library.anomaly_step(
             ctypes.byref(self._c_setting),
-            ctypes.c_void_p(self.state.ctypes.data),
+            address("state", self.state, np.float64, *self.state.shape),
             *map(ctypes.c_int64, self.state.shape),
-            ctypes.c_void_p(rows.ctypes.data),
-            ctypes.c_int64(len(rows)),
-            *(ctypes.c_void_p(array.ctypes.data) for array in (values, expected, out)),
+            places,
+            ctypes.c_int64(count),
+            *addresses,
         )
         if wrong:
             raise ValueError(f"rows: expected numbers from 0 to {len(self.state) - 1}")

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.machinery
-import os
 from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-import ptncn.kernels
+from ptncn.kernels import address, open_library
 from ptncn.streaming.forecaster.layout import Array, Setting, width
 
-whole, pointer = ctypes.c_int64, ctypes.c_void_p
+whole = ctypes.c_int64
 
 
 class CSetting(ctypes.Structure):
@@ -26,20 +23,9 @@ class CSetting(ctypes.Structure):
 
 
 @cache
-def load_named(name: str) -> ctypes.CDLL | None:
-    """A shared library of the kernels, or None where there is none, or where `PTNCN_KERNEL=0` says to do without."""
-    if os.environ.get("PTNCN_KERNEL", "1") == "0":
-        return None
-    for suffix in importlib.machinery.EXTENSION_SUFFIXES:
-        path = Path(ptncn.kernels.__file__).with_name(f"{name}{suffix}")
-        if path.is_file():
-            return ctypes.CDLL(str(path))
-    return None
-
-
 def load() -> ctypes.CDLL | None:
-    """The forecaster's."""
-    library = load_named("_forecast")
+    """The forecaster's library, or None: see `open_library`."""
+    library = open_library("_forecast")
     if library is not None:
         library.forecast_size.restype = library.forecast_step.restype = whole
     return library
@@ -67,29 +53,20 @@ class CompiledStep:
         """`rows` of `state` observe `values` (B, C). What was expected of them (B, C), forecast and bounds (B, C, H)
         go to `out`. How many rows were worked off: the kernel stops where a season has to be looked for."""
         count, setting = len(rows), self._setting
-        shapes = (
-            ("values", values, (count, setting.columns)),
-            ("states", states, (count, setting.states)),
-            ("extra", extra, (count, setting.extra)),
-            ("out", out[0], (count, setting.columns)),
-            *(("out", each, (count, setting.columns, setting.horizon)) for each in out[1:]),
-        )
-        for name, array, shape in shapes:
-            if array.shape != shape or array.dtype != np.float64 or not array.flags.c_contiguous:
-                raise ValueError(f"{name}: expected contiguous float64 {shape}, got {array.dtype} {array.shape}")
-        if state.shape[1:] != (self._width,) or state.dtype != np.float64 or not state.flags.c_contiguous:
-            raise ValueError(f"state: expected contiguous float64 (streams, {self._width}), got {state.shape}")
-        if rows.dtype != np.int64 or not rows.flags.c_contiguous:
-            raise ValueError(f"rows: expected contiguous int64, got {rows.dtype}")
+        columns, horizon = setting.columns, setting.horizon
         done = int(
             self._step(
                 ctypes.byref(setting),
-                pointer(state.ctypes.data),
+                address("state", state, np.float64, len(state), self._width),
                 whole(len(state)),
                 whole(self._width),
-                pointer(rows.ctypes.data),
+                address("rows", rows, np.int64, count),
                 whole(count),
-                *(pointer(array.ctypes.data) for array in (values, states, extra, *out)),
+                address("values", values, np.float64, count, columns),
+                address("states", states, np.float64, count, setting.states),
+                address("extra", extra, np.float64, count, setting.extra),
+                address("out", out[0], np.float64, count, columns),
+                *(address("out", each, np.float64, count, columns, horizon) for each in out[1:]),
             )
         )
         if done < 0:
