@@ -1,5 +1,8 @@
 """The compiled kernel is optional: without a C compiler the package installs and works all the same."""
 
+import sys
+from pathlib import Path
+
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError, LinkError
@@ -27,8 +30,12 @@ class BuildKernel(build_ext):
             ext.extra_compile_args, ext.extra_link_args = plain, []
             super().build_extension(ext)
 
+    def get_ext_filename(self, fullname: str) -> str:
+        """A name that no import finds: ctypes loads the libraries, which are no Python modules."""
+        return str(Path(*fullname.split("."))) + (".kernel.dll" if sys.platform == "win32" else ".kernel.so")
+
     def get_export_symbols(self, ext: Extension) -> list[str]:
-        return ext.export_symbols  # it is loaded by ctypes and is no Python module
+        return ext.export_symbols  # without the PyInit that a module has
 
 
 setup(
@@ -38,7 +45,7 @@ setup(
             "ptncn.kernels._step",
             [f"{KERNEL}/step.c"],
             depends=[f"{KERNEL}/{name}" for name in ("step.h", "check.h", "scalars.h")]
-            + [f"{KERNEL}/{name}.inc" for name in ("products", "optimizers", "step")],
+            + [f"{KERNEL}/{name}.inc" for name in ("products", "optimizers", "run", "memory", "step")],
             optional=True,
         ),
         Extension("ptncn.kernels._forecast", [f"{KERNEL}/forecast.c"], optional=True),

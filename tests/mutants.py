@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -25,8 +24,9 @@ EQUATIONS, STATE, NETWORK = "network/equations.py", "network/state.py", "network
 READOUT = "network/readout.py"
 STATISTICS, TRACES = "network/statistics.py", "network/memory.py"
 APPLY, FACTORS, MAXNORM = "updates/apply.py", "updates/factors.py", "updates/maxnorm.py"
-OPTIMIZERS, RESCALE, SYNAPSES = "updates/optimizers.py", "updates/rescale.py", "updates/deferred.py"
+OPTIMIZERS, RESCALE, SYNAPSES = "updates/optimizers.py", "updates/factors.py", "updates/deferred.py"
 KERNEL, PRODUCTS, MOVES = "kernels/step.inc", "kernels/products.inc", "kernels/optimizers.inc"
+RUN, KERNEL_TRACES = "kernels/run.inc", "kernels/memory.inc"
 CHECKS = "kernels/check.h"
 
 
@@ -61,6 +61,7 @@ CLOSED_FORMS = ("tests/network/test_closed_forms.py",)
 MODULE = ("tests/network/test_module.py",)
 CAUGHT = ("tests/network/test_caught_mutants.py",)
 OF_READOUT = ("tests/network/test_readout.py",)
+OF_KERNEL_MEMORY = ("tests/network/test_kernel.py", "-k", "memories and not 11")
 OF_MEMORY = ("tests/network/test_memory.py", "-k", "past or immediate or rows")
 OF_FACTORS = ("tests/updates/test_factors.py",)
 OF_LARGE = ("tests/network/test_kernel.py", "-k", "really and sgd")
@@ -131,8 +132,8 @@ MUTANTS = [
         transcription("small and three"),
     ),
     Mutant(
-        "the mean square forgets nothing", STATISTICS, "self.square.mul_(self.decay).add_", "self.square.add_",
-        transcription("small"),
+        "the mean square forgets nothing", STATISTICS,
+        "self.square[layers].mul_(self.decay).add_", "self.square[layers].add_", transcription("small"),
     ),
     Mutant(
         "the mean square starts from 0", STATISTICS, "self.square / self.weight(self.updates)", "self.square",
@@ -185,7 +186,7 @@ MUTANTS = [
     ),
     Mutant("the decays are taught by h", TRACES, "(q * held[T_a])", "(q * held[h])", OF_MEMORY),
     Mutant("the angles are taught by h", TRACES, "(q * held[T_angle])", "(q * held[h])", OF_MEMORY),
-    Mutant("nothing is recalled", EQUATIONS, "a if layer.memory is None else", "a if True else", OF_MEMORY),
+    Mutant("nothing is recalled", EQUATIONS, "return a.add_(recalled)", "return a", OF_MEMORY),
     # Least squares
     Mutant("the prior fades", "updates/rls.py", "math.sqrt(ridge * (1 - forgetting) * len(P))", "0.0", OF_READOUT),
     Mutant("P is not forgotten", "updates/rls.py", "beta=1 / forgetting, alpha=-1", "beta=1.0, alpha=-1", OF_READOUT),
@@ -377,7 +378,7 @@ MUTANTS = [
     ),
     Mutant("SGD promises not to grow", OPTIMIZERS, "else lr * longest", "else 0.0", OF_OPTIMIZERS),
     # Max-norm
-    Mutant("max-norm on the other axis", MAXNORM, "dim=1, keepdim=True", "dim=0, keepdim=True", transcription("bites")),
+    Mutant("max-norm on the other axis", SYNAPSES, "dim=1, keepdim", "dim=0, keepdim", transcription("bites")),
     Mutant("the bound does not grow", MAXNORM, "self.bound += growth", "self.bound += 0", CAUGHT),
     Mutant("the norms are looked at too late", MAXNORM, "self.radius * 0.999", "self.radius * 1.2", CAUGHT),
     Mutant("the bound is the shortest row", MAXNORM, "norms.max().item()", "norms.min().item()", CAUGHT),
@@ -418,16 +419,16 @@ MUTANTS = [
         transcription("kernel and paper"),
     ),
     Mutant(
-        "kernel: the mean is a sum", KERNEL, "weight = run->row_weight;", "weight = 1;",
+        "kernel: the mean is a sum", RUN, "weight = run->row_weight,", "weight = 1,",
         transcription("kernel and mean"),
     ),
     Mutant(
-        "kernel: the rescaled sum is not divided", KERNEL, "scale = run->share * NAME", "scale = NAME",
+        "kernel: the rescaled sum is not divided", RUN, "scale = run->share * NAME", "scale = NAME",
         transcription("kernel and authors"),
     ),
     Mutant(
-        "kernel: unit norm, no rescaling", KERNEL, "norm > 0 ? weight * radius / norm : 0", "norm > 0 ? weight : 0",
-        transcription("kernel and paper"),
+        "kernel: unit norm, no rescaling", RUN, "return weight * radius / (norm > 1e-30 ? norm : 1e-30)",
+        "return weight", transcription("kernel and paper"),
     ),
     Mutant(
         "kernel: SGD ascends", MOVES, "step = (REAL)(-rule->rate * scale)", "step = (REAL)(rule->rate * scale)",
@@ -441,7 +442,7 @@ MUTANTS = [
         "kernel: an update of many rows forgets the first of them", PRODUCTS, "start ? 1 : keep", "keep", OF_LARGE
     ),
     Mutant(
-        "kernel: the Gram matrix of a batch is not symmetric", KERNEL,
+        "kernel: the Gram matrix of a batch is not symmetric", RUN,
         "of->gram[r * rows + s] = of->gram[s * rows + r] =", "of->gram[r * rows + s] =", OF_LARGE,
     ),
     Mutant("kernel: momentum ascends", MOVES, "- rate * u[j];", "+ rate * u[j];", OF_OPTIMIZERS),
@@ -509,6 +510,54 @@ MUTANTS = [
         ("tests/kernels/test_boundary.py",),
     ),
     Mutant(
+        "kernel: credit turns the wrong way", KERNEL_TRACES, "credit_im[i] += q_im[i] * T - q[i] * Ti",
+        "credit_im[i] += q_im[i] * T + q[i] * Ti", OF_KERNEL_MEMORY,
+    ),
+    Mutant(
+        "kernel: credit forgets the imaginary part", KERNEL_TRACES, "credit[i] += q[i] * T + q_im[i] * Ti",
+        "credit[i] += q[i] * T", OF_KERNEL_MEMORY,
+    ),
+    Mutant(
+        "kernel: traces turn the wrong way", KERNEL_TRACES, "T_re[i] = re[i] * T - im[i] * Ti",
+        "T_re[i] = re[i] * T + im[i] * Ti", OF_KERNEL_MEMORY,
+    ),
+    Mutant(
+        "kernel: traces take in no ν", KERNEL_TRACES, "+ nu[i] * u;",
+        "+ u;", OF_KERNEL_MEMORY,
+    ),
+    Mutant(
+        "kernel: memories turn the wrong way", KERNEL_TRACES, "turned = re[i] * value[i] - im[i] * value_im[i]",
+        "turned = re[i] * value[i] + im[i] * value_im[i]", OF_KERNEL_MEMORY,
+    ),
+    Mutant(
+        "kernel: rates slow what they should quicken", KERNEL_TRACES, "- pace[i] * h[part * H + i]",
+        "+ pace[i] * h[part * H + i]", OF_KERNEL_MEMORY,
+    ),
+    Mutant(
+        "kernel: angles owe the other way", KERNEL_TRACES, "angle[i] -= h[H + i]",
+        "angle[i] += h[H + i]", OF_KERNEL_MEMORY,
+    ),
+    Mutant(
+        "kernel: the update of B ascends", KERNEL_TRACES, "keep * m->weight[i] - rate * update[i]",
+        "keep * m->weight[i] + rate * update[i]", OF_KERNEL_MEMORY,
+    ),
+    Mutant(
+        "kernel: unobserved rows move on", KERNEL_TRACES, "moves = NAME(is_observed)(run, r)",
+        "moves = 1", OF_KERNEL_MEMORY,
+    ),
+    Mutant(
+        "kernel: what is queued is not asked for", KERNEL_TRACES, "q[r * twice + i] += v *",
+        "q[r * twice + i] += 0 * v *", OF_KERNEL_MEMORY,
+    ),
+    Mutant(
+        "kernel: immediate credit without ν", KERNEL_TRACES, "q[i] * run->decays[2 * H + i % H]",
+        "q[i]", OF_KERNEL_MEMORY,
+    ),
+    Mutant(
+        "kernel: what this step queued is not sent", KERNEL_TRACES, "write.pre) write.queued += run->rows;",
+        "write.pre) write.queued += 0;", OF_KERNEL_MEMORY,
+    ),
+    Mutant(
         "kernel: the next step reads z", KERNEL, "(corrected + here, y + there", "(corrected + here, z + there",
         transcription("kernel and paper"),
     ),
@@ -549,7 +598,7 @@ def make_copy(package: Path, mutant: Mutant | None, folder: Path) -> None:
     path = copy / mutant.file
     path.write_text(mutant.apply(path.read_text(encoding="utf-8")), encoding="utf-8")
     if mutant.compiled:
-        library = path.with_name(f"_step{sysconfig.get_config_var('EXT_SUFFIX')}")
+        library = path.with_name("_step.kernel.so")
         library.unlink(missing_ok=True)
         compiler = ["cc", "-shared", "-fPIC", "-O1", "-std=gnu11", "-o", library, path.with_name("step.c"), "-lm"]
         subprocess.run(compiler, check=True)

@@ -52,6 +52,30 @@ def test_a_call_that_fits_is_made():
     assert not (call.outputs == 7.0).any()
 
 
+@pytest.mark.parametrize("part", ["h", "trace", "rate", "angle"])
+@pytest.mark.parametrize("count", [0, 1, 10**9])
+def test_a_memory_that_holds_too_little_or_too_much_is_refused(part, count):
+    call = Call(memory=[2, 0])
+    held = call.kernel._add_memories(call.step, call.state.held)
+    call.make()
+    setattr(held[0], f"{part}_count", count)
+    call.outputs.fill_(7.0)
+    call.refused("does not have the size")
+
+
+def test_memories_that_are_missing_are_refused():
+    Call(memory=2).refused("does not have the size")
+
+
+def test_traces_whose_count_would_overflow_are_refused():
+    call = Call(memory=2)
+    held = call.kernel._add_memories(call.step, call.state.held)
+    units = (ctypes.c_int64 * 2)(1 << 40, 2)
+    call.network.memory = ctypes.addressof(units)
+    call.refused("out of range")
+    del held
+
+
 @pytest.mark.parametrize("structure", ["network", "step"])
 @pytest.mark.parametrize("field", ["bytes", "version"])
 def test_structures_of_another_version_are_refused(structure, field):
@@ -139,9 +163,9 @@ def test_a_queue_without_room_is_refused(monkeypatch):
     call = Call()
     call.step.postpone = 1
     for queued in (31, 33, -1):
-        held, call.step.queued, call.step.queued_count = kernels.array(ctypes.c_int64, [queued, *[0] * 9])
+        held, call.step.queued, call.step.queued_count = kernels.array(ctypes.c_int64, [queued, *[0] * 17])
         call.refused("no room")
-    assert len(held) == 10
+    assert len(held) == 18
 
 
 def test_spans_are_made_of_contiguous_tensors_of_the_right_type_only():
@@ -154,7 +178,7 @@ def test_spans_are_made_of_contiguous_tensors_of_the_right_type_only():
 
 def test_updates_whose_factors_do_not_fit_are_refused():
     weight, rule = torch.zeros(5, 4), OPTIMIZERS["adam"]({}, PTNCN(1, [1]).config).rule(0.1, 0.0)
-    with pytest.raises(ValueError, match="no update of"):
+    with pytest.raises(ValueError, match="factors: expected an update of"):
         kernels.update(rule, weight, weight.clone(), weight.clone(), torch.zeros(2, 4), torch.zeros(2, 4))
     with pytest.raises(kernels.KernelError, match="moments are missing"):
         kernels.update(rule, weight, None, weight.clone(), torch.zeros(2, 5), torch.zeros(2, 4))

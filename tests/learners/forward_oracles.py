@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from scipy.stats import norm
 
+from ptncn import checkpoint
 from ptncn.learners.rtrl import RTRL, RTRLState
 
 CELLS = [("rnn", 1), ("lstm", 1), ("gru", 1), ("rhn", 1), ("rhn", 3)]
@@ -29,6 +30,20 @@ def any_masks(steps, batch_size, seed=0):
     masks = torch.rand(steps, batch_size, generator=torch.Generator().manual_seed(seed)) < 0.6
     masks[steps // 2] = False
     return masks
+
+
+def check_resumed(learner, folder, batch_size=4):
+    """Stop in mid-sequence, load, and compare the rest; returns the loaded learner and both states."""
+    xs, masks = frames(12, batch_size, learner.input_size), any_masks(12, batch_size)
+    state = learner.begin(batch_size)
+    for x, mask in zip(xs[:6], masks[:6], strict=True):
+        learner.step(x, state, mask=mask)
+    checkpoint.save(folder / "run", learner, state)
+    resumed, its_state, _ = checkpoint.load(folder / "run")
+    for x, mask in zip(xs[6:], masks[6:], strict=True):
+        expected = learner.step(x, state, mask=mask).logits
+        assert torch.equal(resumed.step(x, its_state, mask=mask).logits, expected)
+    return resumed, state, its_state
 
 
 def summed_loss(learner, xs, masks=None):

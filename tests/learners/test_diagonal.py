@@ -5,7 +5,7 @@ import torch
 from forward_oracles import any_masks, bptt_gradient, frames, held_gradients
 from torch.nn.functional import gelu, layer_norm
 
-from ptncn.learners import lru_rtrl, make, traces
+from ptncn.learners import lru, make, traces
 from ptncn.metrics import bytes_of
 from ptncn.metrics.gradient import GradientMeter
 
@@ -126,7 +126,7 @@ def test_immediate_credit_for_b_sees_the_last_input_alone():
 def test_working_on_a_few_units_at_a_time_changes_nothing(name, monkeypatch):
     learner, xs, masks = build(name), frames(9, B, N), any_masks(9, B)
     at_once = total(learner, xs, masks)
-    for module in (traces, lru_rtrl):
+    for module in (traces, lru):
         monkeypatch.setattr(module, "WORKSPACE", 200)
     torch.testing.assert_close(total(learner, xs, masks), at_once, rtol=0, atol=1e-15)
 

@@ -9,11 +9,10 @@ import torch
 
 from ptncn.checkpoint import load, save
 from ptncn.distributions import DISTRIBUTIONS
-from ptncn.learners.esn import ESN
+from ptncn.learners.esn import ESN, spectral_radius
 from ptncn.learners.readouts import RLS, Readout, Ridge
-from ptncn.learners.reservoir import spectral_radius
 from ptncn.metrics import SE
-from ptncn.training.loop import run
+from ptncn.training import run
 
 READOUTS = ("ridge", "rls", "sgd")
 

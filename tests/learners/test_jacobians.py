@@ -5,7 +5,7 @@ import torch
 from torch.func import functional_call, jacrev
 
 from ptncn.learners.cells import make_cell
-from ptncn.learners.jacobians import group_shapes, linearise, unpack
+from ptncn.learners.linearisation import group_shapes, linearise, unpack
 
 B, N, H = 3, 4, 5
 CELLS = [("rnn", 1), ("lstm", 1), ("gru", 1), ("rhn", 1), ("rhn", 3)]

@@ -26,12 +26,15 @@ def unchanged_by(net, state, act, match):
 @pytest.mark.parametrize(
     ("x", "match"),
     [
-        (torch.zeros(2, 5), r"\(2, 5\).*\(2, 4\)"),
-        (torch.zeros(3, 4), r"\(3, 4\).*\(2, 4\)"),
-        (torch.zeros(4), r"\(4,\).*\(2, 4\)"),
-        (torch.tensor([[0, 0, 0, 0], [0, math.nan, 0, 0]]), "not finite.*row 1, column 1: nan"),
-        (torch.tensor([[0, 0, math.inf, 0], [0, 0, 0, 0]]), "not finite.*row 0, column 2: inf"),
-        (torch.tensor([[0, 0, -math.inf, 0], [0, 0, math.inf, 0]]), "2 values that are not finite"),
+        (torch.zeros(2, 5), r"observation: expected shape \(2, 4\), got \(2, 5\)"),
+        (torch.zeros(3, 4), r"observation: expected shape \(2, 4\), got \(3, 4\)"),
+        (torch.zeros(4), r"observation: expected shape \(2, 4\), got \(4,\)"),
+        (
+            torch.tensor([[0, 0, 0, 0], [0, math.nan, 0, 0]]),
+            "expected finite numbers, got 1 others; at row 1, column 1: nan",
+        ),
+        (torch.tensor([[0, 0, math.inf, 0], [0, 0, 0, 0]]), "expected finite numbers.* row 0, column 2: inf"),
+        (torch.tensor([[0, 0, -math.inf, 0], [0, 0, math.inf, 0]]), "expected finite numbers, got 2 others"),
     ],
 )
 def test_observations(net, x, match):
@@ -47,7 +50,7 @@ def test_large_observations_whose_sum_overflows_are_finite_all_the_same(net):
 @pytest.mark.parametrize("mask", [torch.ones(3), torch.ones(2, 4), torch.ones(2, 1)])
 def test_masks(net, mask):
     state = net.begin(2)
-    unchanged_by(net, state, lambda: net.step(torch.ones(2, 4), state, mask=mask), r"mask has shape.*\(2,\)")
+    unchanged_by(net, state, lambda: net.step(torch.ones(2, 4), state, mask=mask), r"mask: expected shape \(2,\)")
 
 
 def test_states_of_other_networks(net):
@@ -55,8 +58,8 @@ def test_states_of_other_networks(net):
     for other, match in [
         (PTNCN(4, [3]), "sizes"),
         (PTNCN(4, [3, 2], dtype="float64"), "float64"),
-        (PTNCN(4, [3, 2], error_rule="fixed"), "other rules"),
-        (PTNCN(4, [3, 2], presynaptic="z"), "other rules"),
+        (PTNCN(4, [3, 2], error_rule="fixed"), "the same error_rule"),
+        (PTNCN(4, [3, 2], presynaptic="z"), "the same error_rule"),
     ]:
         state = other.begin(2)
         for act in (net.step, lambda x, s: net.predict(s), lambda x, s: net.dream(s, 2), lambda x, s: net.end(s)):
@@ -67,9 +70,9 @@ def test_states_of_other_networks(net):
 
 @pytest.mark.parametrize("size", [0, -1, 2.5, True, "3"])
 def test_sizes(net, size):
-    with pytest.raises(ValueError, match="units"):
+    with pytest.raises(ValueError, match="sizes of layers: expected positive integers, got"):
         PTNCN(size, [3])
-    with pytest.raises(ValueError, match="units"):
+    with pytest.raises(ValueError, match="sizes of layers: expected positive integers, got"):
         PTNCN(3, [4, size])
     with pytest.raises(ValueError, match="batch_size"):
         net.begin(size)
@@ -87,24 +90,24 @@ def test_lists_of_sizes(sizes):
         ({"output": "poisson"}, "unknown distribution 'poisson'.*gaussian, bernoulli, categorical"),
         ({"preset": "mine"}, "unknown preset 'mine'.*paper, authors, best"),
         ({"activation": "tan"}, "unknown activation 'tan'.*tanh"),
-        ({"activation": ["tanh"]}, "1 functions.*2 layers"),
+        ({"activation": ["tanh"]}, "activation: expected one function, or one for each of 2 layers, got 1"),
         ({"hidden_prediction": "tan"}, "unknown activation 'tan'"),
         ({"betta": 0.1}, "unknown option 'betta'; did you mean 'beta'"),
-        ({"optimizer": "sdg"}, "optimizer='sdg'.*sgd, momentum"),
-        ({"rescale": "norm"}, "rescale='norm'.*unit, clip, none"),
-        ({"lr": -0.1}, "lr=-0.1.*at least 0"),
-        ({"lr": "fast"}, "lr='fast'.*number"),
-        ({"lr": math.nan}, "lr=nan"),
-        ({"beta": math.inf}, "beta=inf"),
-        ({"momentum": 1.5}, "momentum=1.5.*from 0 to 1"),
-        ({"corrections": 0}, "corrections=0"),
-        ({"corrections": 1.5}, "corrections=1.5.*whole"),
-        ({"max_norm": 0}, "max_norm=0"),
-        ({"radius": 0}, "radius=0"),
-        ({"temporal_sign": 2}, "temporal_sign=2"),
-        ({"biases": 1}, "biases=1.*True or False"),
+        ({"optimizer": "sdg"}, "optimizer: expected one of sgd, momentum.*, got 'sdg'"),
+        ({"rescale": "norm"}, "rescale: expected one of unit, clip, none, got 'norm'"),
+        ({"lr": -0.1}, "lr: expected a finite number of at least 0.*, got -0.1"),
+        ({"lr": "fast"}, "lr: expected a number, got 'fast'"),
+        ({"lr": math.nan}, "lr: expected .*, got nan"),
+        ({"beta": math.inf}, "beta: expected .*, got inf"),
+        ({"momentum": 1.5}, "momentum: expected a finite number from 0.* to 1.*, got 1.5"),
+        ({"corrections": 0}, "corrections: expected .* at least 1, got 0"),
+        ({"corrections": 1.5}, "corrections: expected an integer, got 1.5"),
+        ({"max_norm": 0}, "max_norm: expected .* above 0, got 0"),
+        ({"radius": 0}, "radius: expected .* above 0, got 0"),
+        ({"temporal_sign": 2}, "temporal_sign: expected one of .*, got 2"),
+        ({"biases": 1}, "biases: expected True or False, got 1"),
         ({"schedule": {"kind": "cosine", "steps": -1}}, "at least 1 step"),
-        ({"dtype": "int8"}, "dtype='int8'"),
+        ({"dtype": "int8"}, "dtype: expected float32 or float64, got 'int8'"),
     ],
 )
 def test_options(options, match):
@@ -115,13 +118,13 @@ def test_options(options, match):
 def test_sequences(net):
     with pytest.raises(ValueError, match=r"\(4,\)"):
         net(torch.zeros(4))
-    with pytest.raises(ValueError, match=r"mask has shape \(2, 5\)"):
+    with pytest.raises(ValueError, match=r"mask: expected shape .*, got \(2, 5\)"):
         net(torch.zeros(5, 2, 4), mask=torch.ones(2, 5))
 
 
 def test_dreams():
     net = PTNCN(4, [3], output="gaussian")
-    with pytest.raises(ValueError, match="steps=-1"):
+    with pytest.raises(ValueError, match="steps: expected a number of at least 0, got -1"):
         net.dream(net.begin(1), -1)
     with pytest.raises(ValueError, match="gaussian"):
         net.dream(net.begin(1), 1, sample=True)

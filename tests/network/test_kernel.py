@@ -79,6 +79,78 @@ def test_ragged_batches_give_the_same_numbers(rule, rows, request):
         torch.testing.assert_close(results[0][2][name], weight, rtol=0, atol=1e-10)
 
 
+MEMORY_RULES = {
+    "best": {"preset": "best"},
+    "unit": {"error_rule": "transpose", "lr": 0.01},
+    "clip": {"rescale": "clip", "radius": 0.01, "reduction": "mean", "error_rule": "transpose", "weight_decay": 0.05},
+    "nesterov": {"optimizer": "nesterov", "lr": 0.003, "reduction": "sum_then_mean", "max_norm": 0.3},
+    "adafactor": {"optimizer": "adafactor", "lr": 0.001, "rescale": "clip", "reduction": "mean", "teaching": "small"},
+}
+
+
+def remember(options, rows, steps=60, compiled=True):
+    """A ragged batch through a network whose first and third layers remember; now and then it does not learn."""
+    net = PTNCN(7, [9, 6, 5], dtype="float64", seed=2, memory=[4, 0, 3], **options)
+    net.compiled = compiled
+    state, chance, told = net.begin(rows), torch.Generator().manual_seed(4), []
+    for t in range(steps):
+        x = torch.rand(rows, 7, generator=chance, dtype=torch.float64)
+        mask = torch.rand(rows, generator=chance) < 0.7 if t % 5 else None
+        out = net.step(x, state, mask=mask, learn=t % 7 != 3)
+        told.append(torch.cat([out.prediction, *out.errors, *out.corrected, net.predict(state)], dim=1))
+    assert (net._backend()[1] is not None) == compiled
+    return {"told": torch.stack(told), **state.held, **net.synapses()}
+
+
+@pytest.mark.parametrize("rows", [1, 3, 11])
+@pytest.mark.parametrize("credit", ["trace", "immediate"])
+@pytest.mark.parametrize("rule", MEMORY_RULES)
+def test_memories_tell_hold_and_learn_the_same(rule, credit, rows):
+    options = {**MEMORY_RULES[rule], "credit": credit}
+    fast, plain = remember(options, rows), remember(options, rows, compiled=False)
+    for name, value in plain.items():
+        torch.testing.assert_close(fast[name], value, rtol=0, atol=1e-10, msg=name)
+
+
+@pytest.mark.parametrize("credit", ["trace", "immediate"])
+@pytest.mark.parametrize("rows", [1, 4])
+def test_large_memories_postpone_and_share_the_work_too(rows, credit, monkeypatch):
+    """Everything counts as large: what is queued is recalled, and asked for, with the rest."""
+    options = {"error_rule": "transpose", "lr": 0.01, "credit": credit}
+    plain = remember(options, rows, compiled=False)
+    monkeypatch.setattr(deferred, "LARGE", 0)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    fast = remember(options, rows)
+    for name, value in plain.items():
+        torch.testing.assert_close(fast[name], value, rtol=0, atol=1e-10, msg=name)
+
+
+def test_a_memory_of_the_size_that_text_asks_for_tells_the_same_in_float32():
+    told = []
+    for compiled in (True, False):
+        net = PTNCN(49, [64], output="categorical", preset="best", memory=40, lr=1e-4)
+        net.compiled = compiled
+        state, chance = net.begin(13), torch.Generator().manual_seed(1)
+        for _ in range(20):
+            drawn = torch.randint(49, (13,), generator=chance)
+            out = net.step(torch.nn.functional.one_hot(drawn, 49).float(), state)
+        told.append((out.prediction, state.held["T_B1"], net.synapses()["B1"]))
+    torch.testing.assert_close(told[0], told[1], rtol=1e-3, atol=1e-5)
+
+
+def test_batches_may_change_their_size_between_steps_with_a_memory():
+    net, twin = (PTNCN(7, [9], dtype="float64", preset="best", memory=4) for _ in range(2))
+    twin.compiled = False
+    for rows in (3, 1, 5):
+        chance = torch.Generator().manual_seed(rows)
+        state, other = net.begin(rows), twin.begin(rows)
+        for _ in range(8):
+            x = torch.rand(rows, 7, generator=chance, dtype=torch.float64)
+            torch.testing.assert_close(
+                net.step(x, state).prediction, twin.step(x, other).prediction, rtol=0, atol=1e-12
+            )
+
+
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_each_activation_is_the_same(activation, request):
     options = {"activation": activation, "hidden_prediction": "tanh", "lr": 0.001, "error_rule": "transpose"}
@@ -141,9 +213,9 @@ def test_a_network_that_is_really_large_tells_the_same(rule, rows, threads, monk
     told, weights = [], []
     for path in ("kernel", "pytorch"):
         net = PTNCN(500, [400, 150], dtype="float64", max_norm=0.6, **LARGE_RULES[rule])
-        state, chance = net.begin(rows), torch.Generator().manual_seed(0)
-        xs = torch.rand(25, rows, 500, generator=chance, dtype=torch.float64) * (
-            torch.rand(25, rows, 500, generator=chance, dtype=torch.float64) < 0.2
+        state, chance, steps = net.begin(rows), torch.Generator().manual_seed(0), 25 if rows <= 3 else 8
+        xs = torch.rand(steps, rows, 500, generator=chance, dtype=torch.float64) * (
+            torch.rand(steps, rows, 500, generator=chance, dtype=torch.float64) < 0.2
         )
         told.append(torch.stack([net.step(x, state).prediction for x in xs]))
         weights.append(net.synapses())

@@ -32,6 +32,7 @@ class Recorder:
 
     def __init__(self, net: PTNCN, monkeypatch: pytest.MonkeyPatch) -> None:
         self.net, self.total, self.guesses = net, {}, []
+        net.compiled = False
         monkeypatch.setattr(equations, "displacements", infinitesimal)
         monkeypatch.setattr(net.learning, "apply_updates", self.collect)
         for number in range(1, len(net.sizes)):

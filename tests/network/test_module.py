@@ -261,5 +261,5 @@ def test_the_step_size_can_be_changed_and_is_saved(tmp_path):
     assert not same(weights(net), weights(twin))
     ptncn.save(tmp_path / "run.ckpt", net)
     assert ptncn.load(tmp_path / "run.ckpt").learner.lr == 0.5
-    with pytest.raises(ValueError, match="lr=-1"):
+    with pytest.raises(ValueError, match="lr: expected a finite number of at least 0, got -1"):
         net.lr = -1

@@ -87,6 +87,26 @@ def test_threads_with_states_of_their_own_predict_what_they_would_alone():
     in_threads(4, work)
 
 
+def test_threads_that_take_the_first_steps_of_a_network_together_learn_all_of_them(monkeypatch):
+    """The kernel, the views of the weights and the queues are made once, whichever thread comes first."""
+    monkeypatch.setattr(deferred, "LARGE", 0)
+    x = frames(1, 1, 30)[0]
+    alone = PTNCN(30, [40, 20], first_frame=True)
+    for _ in range(4):
+        alone.step(x, alone.begin(1))
+    for _ in range(40):
+        net, start = PTNCN(30, [40, 20], first_frame=True), threading.Barrier(4)
+        states = [net.begin(1) for _ in range(4)]
+        net._forget_views()
+
+        def work(number, net=net, states=states, start=start):
+            start.wait()
+            net.step(x, states[number])
+
+        in_threads(4, work)
+        assert all(torch.equal(weight, weights(net)[name]) for name, weight in weights(alone).items())
+
+
 def test_learning_steps_of_two_threads_exclude_each_other(monkeypatch):
     """Without rescaling and with a fixed drive, updates of W commute: any order of whole steps gives the same sum."""
     monkeypatch.setattr(deferred, "LARGE", 0)
@@ -170,6 +190,12 @@ def test_parameters_that_became_another_shape_or_type_are_refused():
     net.W1.data = torch.zeros(4, 3, dtype=torch.float64)
     with pytest.raises(ValueError, match=r"W1: expected \(4, 5\)"):
         net.predict(net.begin(1))
+    net = PTNCN(5, [4], dtype="float64")
+    state = net.begin(1)
+    net.step(frames(1, 1, 5)[0], state)
+    net.W1.data = net.W1.data.view(5, 4)  # where it was
+    with pytest.raises(ValueError, match=r"W1: expected \(4, 5\) numbers of torch.float64, got \(5, 4\)"):
+        net.predict(state)
     net = PTNCN(5, [4], dtype="float64")
     net.R1.data = net.R1.data.float()
     with pytest.raises(ValueError, match=r"R1: expected .* of torch.float64, got .* of torch.float32"):

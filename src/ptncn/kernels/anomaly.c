@@ -3,16 +3,23 @@
 #include <math.h>
 #include <stdint.h>
 
-enum { COUNT, BAR, LEFT, THRESHOLD, ACTIVE, COMMON };
-enum { SEEN, LARGEST, LEAST, MOST, USUAL, BURST, TAILS };
+enum { COUNT, BAR, LEFT, THRESHOLD, ACTIVE, BUDGET, SINCE, COMMON };
+enum { SEEN, LARGEST, LEAST, MOST, USUAL, BURST, LAST, MOVES, USUAL_MOVES, LEVEL, MEAN, VARIANCE, TAILS };
 enum { QUANTILE, EXCESS, NUMBER, SPREAD, PARTS };
-#define KINDS 4 /* point, burst, high, low */
+enum { POINT, BURSTS, HIGH, LOW, LEVEL_HIGH, LEVEL_LOW, QUIET, KINDS };
 #define OWN (TAILS + KINDS * PARTS)
+#define LONG 2000.0
+#define FIRST_BUDGET 0.6
+#define MOST_BUDGET 5.0
+#define OVERDRAFT 0.3
+#define MOST_OVERDRAFT 10.0
+#define SEVERE 2.0
+#define TOGETHER 20.0
 #define LN10 2.302585092994046
 
 typedef struct {
     int64_t columns, hold;
-    double share, cap, memory, window, bulk, fade, burst_weight, rate, step, haste;
+    double share, cap, memory, window, quiet, level, bulk, fade, level_weight, quiet_weight, rate, step, haste, spend;
     int64_t events;
 } Setting;
 
@@ -20,7 +27,7 @@ static inline double larger(double a, double b) { return a > b ? a : b; }
 static inline double smaller(double a, double b) { return a < b ? a : b; }
 
 /* How many nines x has: log10 of one over the chance to exceed it, by an exponential tail over a high quantile. The
- * quantile and the mean excess over it then follow x, which counts as at most eight excesses. */
+ * quantile and the mean excess over it then follow x, which counts as at most twenty excesses. */
 static double nines(double *tail, double x, double least, const Setting *s) {
     double n = tail[NUMBER], excess = larger(tail[EXCESS], least), p = s->share, found = 0, top = -log10(p);
     if (n >= 30) {
@@ -32,7 +39,7 @@ static double nines(double *tail, double x, double least, const Setting *s) {
         tail[QUANTILE] = x;
         return 0;
     }
-    if (n > 31) x = smaller(x, tail[QUANTILE] + 8 * excess);
+    if (n > 31) x = smaller(x, tail[QUANTILE] + 20 * excess);
     tail[SPREAD] += larger(1 / n, 1 / s->bulk) * (fabs(x - tail[QUANTILE]) - tail[SPREAD]);
     double step = larger(4 / n, 8 / s->bulk) * larger(tail[SPREAD], 0.1 * least);
     if (x != tail[QUANTILE]) tail[QUANTILE] += step * (x > tail[QUANTILE] ? 1 - p : -p);
@@ -41,47 +48,70 @@ static double nines(double *tail, double x, double least, const Setting *s) {
     return found;
 }
 
-static double column(double *x, double y, double expected, const Setting *s) {
-    if (y != y) return 0;
+/* What is above the quantile where the tail begins; the rest is nothing unusual. */
+static double tail(double *x, int kind, double value, double least, const Setting *s) {
+    double found = nines(x + TAILS + kind * PARTS, value, least, s);
+    return found > -log10(s->share) ? found : 0;
+}
+
+/* How many nines a value has; `novelty` is how far the level is from the mean of all values, in their spread. */
+static double column(double *x, double y, double expected, const Setting *s, double *novelty) {
     double n = x[SEEN] += 1, error = expected == expected ? fabs(y - expected) : 0;
-    if (n == 1) x[LEAST] = x[MOST] = y;
+    if (n == 1) x[LEAST] = x[MOST] = x[LAST] = x[LEVEL] = x[MEAN] = y;
     x[LARGEST] = larger(x[LARGEST], fabs(y));
     double floor = 1e-9 * x[LARGEST] + 1e-300, usual = x[USUAL], range = x[MOST] - x[LEAST], near = 0.02 * range + floor;
     double surprise = n > 2 && error > floor ? smaller(error / larger(usual, floor), 1e6) : 0;
-    double taken = n > 30 && usual > 0 ? smaller(error, s->cap * usual) : error;
+    double taken = n > 30 && usual > 0 ? smaller(error, s->cap * usual) : error, moved = fabs(y - x[LAST]);
     x[USUAL] += larger(1 / n, 1 / s->memory) * (taken - usual);
     x[BURST] += larger(1 / n, 1 / s->window) * (smaller(surprise, s->cap) - x[BURST]);
-    double found = nines(x + TAILS, log1p(surprise), 0.15, s);
-    double burst = s->burst_weight * nines(x + TAILS + PARTS, x[BURST], 0.05, s);
-    double high = nines(x + TAILS + 2 * PARTS, y, near, s), low = nines(x + TAILS + 3 * PARTS, -y, near, s);
-    double top = -log10(s->share); /* below the quantile, a high or low value is nothing unusual */
-    if (!(surprise > 0)) found = burst = 0; /* what was expected is not unusual, unless as a value */
-    found = larger(found, burst > s->burst_weight * top ? burst : 0);
-    found = larger(found, high > top ? high : 0);
-    found = larger(found, low > top ? low : 0);
-    x[LEAST] = smaller(x[LEAST], y), x[MOST] = larger(x[MOST], y);
+    x[MOVES] += larger(1 / n, 1 / s->quiet) * (moved - x[MOVES]);
+    x[USUAL_MOVES] += larger(1 / n, 1 / LONG) * (moved - x[USUAL_MOVES]);
+    x[LEVEL] += larger(1 / n, 1 / s->level) * (y - x[LEVEL]);
+    double still = x[USUAL_MOVES] > floor ? -log(larger(x[MOVES] / x[USUAL_MOVES], 1e-3)) : 0;
+    double found = nines(x + TAILS, log1p(surprise), 0.15, s), burst = tail(x, BURSTS, x[BURST], 0.05, s);
+    found = surprise > 0 ? larger(found, burst) : 0; /* what was expected is not unusual, unless as a value */
+    found = larger(found, tail(x, HIGH, y, near, s));
+    found = larger(found, tail(x, LOW, -y, near, s));
+    found = larger(found, s->level_weight * tail(x, LEVEL_HIGH, x[LEVEL], near / 2, s));
+    found = larger(found, s->level_weight * tail(x, LEVEL_LOW, -x[LEVEL], near / 2, s));
+    found = larger(found, s->quiet_weight * tail(x, QUIET, still, 0.1, s));
+    double spread = sqrt(x[VARIANCE]), off = y - x[MEAN], rate = larger(1 / n, 1 / s->bulk);
+    *novelty = n > 30 && spread > floor ? smaller(fabs(x[LEVEL] - x[MEAN]) / spread, 4) : 0;
+    if (n > 30 && spread > 0) off = smaller(larger(off, -3 * spread), 3 * spread);
+    x[MEAN] += rate * off;
+    x[VARIANCE] += rate * (off * off * (1 - rate) - x[VARIANCE]);
+    x[LEAST] = smaller(x[LEAST], y), x[MOST] = larger(x[MOST], y), x[LAST] = y;
     return found;
 }
 
 static void row(double *x, const double *y, const double *expected, const Setting *s, double *out) {
-    double found = 0, rate = s->rate;
-    int64_t which = 0;
+    double found = 0, rate = s->rate, novelty = 0, each;
+    int64_t which = 0, known = 0;
     for (int64_t c = 0; c < s->columns; c++) {
-        double each = column(x + COMMON + c * OWN, y[c], expected[c], s);
-        if (each > found) found = each, which = c;
+        if (y[c] != y[c]) continue;
+        double nines = column(x + COMMON + c * OWN, y[c], expected[c], s, &each);
+        if (nines > found) found = nines, which = c;
+        novelty += each, known++;
     }
     found = larger(0, found - log10((double)s->columns));
-    if (!x[COUNT]) x[THRESHOLD] = -log10(rate);
+    if (!x[COUNT]) x[THRESHOLD] = -log10(rate), x[BUDGET] = FIRST_BUDGET;
     x[COUNT] += 1;
     if (x[LEFT] > 0) x[LEFT] -= 1;
     else x[BAR] *= s->fade;
-    double event = found > x[BAR] ? found : 0;
+    double event = found > x[BAR] ? found : 0, severe = larger(x[BAR], x[THRESHOLD]) + SEVERE;
+    double overdraft = smaller(MOST_OVERDRAFT, OVERDRAFT * rate * x[COUNT]);
     if (event) x[BAR] = found, x[LEFT] = (double)s->hold;
-    int over = found > 0 && found > x[THRESHOLD], alarm = over && !(s->events && x[ACTIVE] > 0);
-    x[ACTIVE] = over ? floor(smaller((double)s->hold, 0.2 / rate)) : larger(0, x[ACTIVE] - 1);
-    double move = alarm ? 1 - rate : over ? 3 * rate : -rate; /* an event that does not end must not lower the threshold */
+    x[BUDGET] = smaller(x[BUDGET] + s->spend * rate, MOST_BUDGET);
+    x[SINCE] += 1;
+    int over = found > 0 && found > x[THRESHOLD], same = s->events && x[ACTIVE] > 0 && x[SINCE] * rate < 1;
+    int worse = found > severe, alarm = over && (!same || worse) && x[BUDGET] >= 1 - (worse ? overdraft : 0);
+    x[ACTIVE] = over ? floor(smaller(TOGETHER, 0.2 / rate)) : larger(0, x[ACTIVE] - 1);
+    if (alarm) x[BUDGET] -= 1, x[SINCE] = 0;
+    /* an event that does not end must not lower the threshold; where alarms are too rare, it falls faster */
+    double move = alarm ? 1 - rate : over ? 4 * rate : -rate * larger(1, x[BUDGET] - 1);
     x[THRESHOLD] = larger(x[THRESHOLD] + (s->step + s->haste / rate) * move, 0.1);
     out[0] = event, out[1] = found, out[2] = (double)alarm, out[3] = (double)which;
+    out[4] = known ? novelty / (double)known : 0;
 }
 
 int64_t anomaly_size(const Setting *s) {
@@ -95,6 +125,6 @@ int anomaly_step(const Setting *s, double *state, int64_t streams, int64_t width
     for (int64_t i = 0; i < count; i++)
         if (rows[i] < 0 || rows[i] >= streams) return 2;
     for (int64_t i = 0; i < count; i++)
-        row(state + rows[i] * width, values + i * s->columns, expected + i * s->columns, s, out + i * 4);
+        row(state + rows[i] * width, values + i * s->columns, expected + i * s->columns, s, out + i * 5);
     return 0;
 }

@@ -1,4 +1,4 @@
-"""The boundary: how tensors and structures reach C.
+"""The boundary: how libraries, tensors, arrays and structures reach C.
 
 `step.h` is the one description of what crosses. The library hands out the fields of its structures as text, and the
 ctypes structures here are made from that text, so the two cannot differ. C is given memory only as spans, which `span`
@@ -9,16 +9,54 @@ touch, and every code with those it knows, before it writes anything; what it re
 from __future__ import annotations
 
 import ctypes
+import os
+import sys
 import warnings
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 
-from ptncn.kernels.libraries import open_library
 
-VERSION = 4
+def open_library(name: str, without: str = "Python does its work") -> ctypes.CDLL | None:
+    """A library beside this file; None where it was not built or cannot be loaded, or where `PTNCN_KERNEL=0`.
+
+    `without` says in the warning what happens without it. Callers cache the result.
+    """
+    if os.environ.get("PTNCN_KERNEL", "1") == "0":
+        return None
+    path = library_path(name)
+    if not path.is_file():
+        return None
+    try:
+        return ctypes.CDLL(str(path))  # its calls release the interpreter lock
+    except OSError as error:  # it needs a library that is missing
+        warnings.warn(f"the compiled kernel cannot be loaded; {without}: {error}", stacklevel=3)
+        return None
+
+
+def library_path(name: str) -> Path:
+    """Where `setup.py` puts a library: beside this file, under a name that no import finds."""
+    return Path(__file__).with_name(f"{name}.kernel{'.dll' if sys.platform == 'win32' else '.so'}")
+
+
+def address(name: str, array: NDArray[Any], dtype: DTypeLike, *shape: int) -> ctypes.c_void_p:
+    """Where C finds an array of exactly this type and shape; the caller holds on to it during the call.
+
+    >>> address("values", np.zeros((2, 3)), np.float64, 2, 4)
+    Traceback (most recent call last):
+    ValueError: values: expected contiguous float64 (2, 4), got float64 (2, 3)
+    """
+    if array.dtype != dtype or array.shape != shape or not array.flags.c_contiguous:
+        raise ValueError(f"{name}: expected contiguous {np.dtype(dtype)} {shape}, got {array.dtype} {array.shape}")
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+VERSION = 5
 """PTNCN_VERSION of the header that this package was written for."""
 
 
@@ -99,3 +137,33 @@ def check(function: str, code: int) -> None:
         library = load()
         assert library is not None
         raise KernelError(f"{function}: {library.ptncn_message(code).decode()}")
+
+
+LARGE = 1 << 16
+"""Weights that are worth waking threads for."""
+
+
+def update(rule: Any, weight: Tensor, first: Tensor | None, second: Tensor | None, pre: Tensor, post: Tensor) -> None:
+    """Move `weight` (from, to) and its moments against preᵀ post, in one pass over them.
+
+    The gradient is made a few rows at a time and never kept.
+    """
+    library = load()
+    assert library is not None
+    dtype, (rows, width) = weight.dtype, pre.shape
+    pre, post = pre.contiguous(), post.contiguous()
+    if (width, post.shape[1]) != tuple(weight.shape) or len(post) != rows:
+        raise ValueError(
+            f"factors: expected an update of {tuple(weight.shape)}, got {tuple(pre.shape)} and {tuple(post.shape)}"
+        )
+    arguments = new(
+        "Update",
+        real_bytes=weight.element_size(),
+        **{"from": weight.shape[0], "to": weight.shape[1]},
+        rows=rows,
+        threads=torch.get_num_threads() if weight.numel() >= LARGE else 1,
+        matrix=structure("Matrix")(**spans(dtype, weight=weight, first=first, second=second)),
+        rule=rule,
+        **spans(dtype, pre=pre, post=post),
+    )
+    check("update", library.ptncn_update(ctypes.byref(arguments)))

@@ -42,10 +42,31 @@ static int check_matrix(const Matrix *m, int64_t from, int64_t to, const Rule *r
     return DONE;
 }
 
-/* Shapes of R, W, E, b, c of layer k = 1 … L; rows of R are those of the layers below, of its own, and above */
-static void shape_of(const int64_t *n, int64_t layers, int64_t k, int kind, int64_t *from, int64_t *to) {
-    *from = kind == R ? n[k - 1] + n[k] + (k < layers ? n[k + 1] : 0) : kind == W ? n[k] : kind == E ? n[k - 1] : 1;
-    *to = kind == W || kind == C ? n[k - 1] : n[k];
+/* H of layer k = 1 … L */
+static int64_t units_of(const Network *net, int64_t k) { return ((const int64_t *)net->memory.data)[k - 1]; }
+static int is_traced(const Network *net, int64_t k) { return ((const int64_t *)net->traced.data)[k - 1] != 0; }
+
+/* Max-norm and decay are for matrices between layers, and for what reads a memory */
+static int is_regularized(int kind) { return kind == R || kind == W || kind == E || kind == G; }
+static int is_vector(int kind) { return kind == B || kind == C || kind == RATE || kind == ANGLE; }
+static const Rule *rule_of(const Step *step, int kind) {
+    return kind == E ? &step->rule_error : is_regularized(kind) ? &step->rule : &step->rule_bias;
+}
+
+/* Shapes of the matrices of layer k; rows of R are those of the layers below, of its own, and above */
+static void shape_of(const Network *net, int64_t k, int kind, int64_t *from, int64_t *to) {
+    const int64_t *n = net->sizes.data, H = units_of(net, k);
+    *from = *to = 1;
+    switch (kind) {
+    case R: *from = n[k - 1] + n[k] + (k < net->layers ? n[k + 1] : 0), *to = n[k]; break;
+    case W: *from = n[k], *to = n[k - 1]; break;
+    case E: *from = n[k - 1], *to = n[k]; break;
+    case B: *to = n[k]; break;
+    case C: *to = n[k - 1]; break;
+    case G: *from = 2 * H, *to = n[k]; break;
+    case WRITE: *from = n[k - 1], *to = 2 * H; break;
+    default: *to = H; /* RATE, ANGLE */
+    }
 }
 
 static int check_network(const Network *net) {
@@ -54,8 +75,10 @@ static int check_network(const Network *net) {
     REFUSE_UNLESS(within(net->layers, 1, MOST_LAYERS) && within(net->corrections, 1, INT32_MAX), BAD_SIZE);
     REFUSE_UNLESS(has(net->sizes, net->layers + 1) && has(net->phi, net->layers) && has(net->phi_o, net->layers), BAD_COUNT);
     REFUSE_UNLESS(has(net->matrices, net->layers * KINDS), BAD_COUNT);
+    REFUSE_UNLESS(has(net->memory, net->layers) && has(net->traced, net->layers), BAD_COUNT);
     const int64_t *sizes = net->sizes.data, *phi = net->phi.data, *phi_o = net->phi_o.data;
     for (int64_t k = 0; k <= net->layers; k++) REFUSE_UNLESS(within(sizes[k], 1, MOST_UNITS), BAD_SIZE);
+    for (int64_t k = 1; k <= net->layers; k++) REFUSE_UNLESS(within(units_of(net, k), 0, MOST_UNITS / 2), BAD_SIZE);
     for (int64_t k = 0; k < net->layers; k++)
         REFUSE_UNLESS(within(phi[k], 0, ACTIVATIONS - 1) && within(phi_o[k], 0, ACTIVATIONS - 1), BAD_CODE);
     REFUSE_UNLESS(within(net->error_rule, 0, ERROR_RULES - 1) && within(net->rescale, 0, RESCALINGS - 1), BAD_CODE);
@@ -64,23 +87,43 @@ static int check_network(const Network *net) {
 }
 
 static int check_matrices(const Network *net, const Step *step) {
-    const int64_t *sizes = net->sizes.data, *queued = step->queued.data;
+    const int64_t *queued = step->queued.data;
     const Matrix *matrices = net->matrices.data;
     const int learns = step->phase == LEARN;
     REFUSE_UNLESS(absent_or(step->queued, net->layers * KINDS), BAD_COUNT);
     for (int64_t i = 0; i < net->layers * KINDS; i++) {
         const Matrix *m = matrices + i;
         const int kind = (int)(i % KINDS), taught = learns && !(kind == E && net->error_rule == FIXED);
-        const Rule *rule = kind == E ? &step->rule_error : kind == B || kind == C ? &step->rule_bias : &step->rule;
+        const int remembers = units_of(net, 1 + i / KINDS) > 0;
         int64_t from, to;
-        shape_of(sizes, net->layers, 1 + i / KINDS, kind, &from, &to);
+        if (kind >= G && !remembers) {
+            REFUSE_UNLESS(absent(m->weight) && absent(m->pre), BAD_COUNT);
+            continue;
+        }
+        shape_of(net, 1 + i / KINDS, kind, &from, &to);
         REFUSE_UNLESS(kind == B || kind == C || !absent(m->weight), BAD_COUNT);
-        REFUSE_UNLESS(absent(m->pre) || (kind != B && kind != C), BAD_QUEUE);
-        const int refusal = check_matrix(m, from, to, taught ? rule : 0);
+        REFUSE_UNLESS(absent(m->pre) || !(is_vector(kind) || (kind == WRITE && is_traced(net, 1 + i / KINDS))), BAD_QUEUE);
+        const int refusal = check_matrix(m, from, to, taught ? rule_of(step, kind) : 0);
         if (refusal) return refusal;
         const int64_t room = m->pre.count / from, used = queued ? queued[i] : 0;
         REFUSE_UNLESS(within(used, 0, room), BAD_QUEUE);
         if (taught && !absent(m->pre)) REFUSE_UNLESS(step->postpone ? used + step->rows <= room : used == 0, BAD_QUEUE);
+    }
+    return DONE;
+}
+
+static int check_memories(const Network *net, const Step *step) {
+    const int64_t *n = net->sizes.data, rows = step->rows;
+    const Held *held = step->held.data;
+    REFUSE_UNLESS(absent_or(step->held, net->layers), BAD_COUNT);
+    for (int64_t k = 1; k <= net->layers; k++) {
+        const int64_t twice = 2 * units_of(net, k), row = n[k - 1] * twice;
+        if (!twice) continue;
+        REFUSE_UNLESS(held, BAD_COUNT);
+        const Held *own = held + k - 1;
+        REFUSE_UNLESS(row <= INT64_MAX / rows, BAD_SIZE);
+        REFUSE_UNLESS(has(own->h, rows * twice) && has(own->rate, rows * twice) && has(own->angle, rows * twice), BAD_COUNT);
+        REFUSE_UNLESS(is_traced(net, k) ? has(own->trace, rows * row) : absent(own->trace), BAD_COUNT);
     }
     return DONE;
 }
@@ -115,6 +158,7 @@ static int check_step(const Network *net, const Step *step) {
             REFUSE_UNLESS(rules[i]->optimizer == step->rule.optimizer, BAD_CODE);
         }
     }
+    if ((refusal = check_memories(net, step))) return refusal;
     return check_matrices(net, step);
 }
 

@@ -16,6 +16,9 @@
 #define DEEP 256        /* rows of weights read at a time, to stay in the first-level cache */
 #define PACK 256        /* rows of activities packed side by side at a time */
 
+enum { HELD, WRITTEN, FOR_RATE, FOR_ANGLE, FOR_MEMORY }; /* what a memory's matrices learn from */
+#define ACTIVITIES (5 + FOR_MEMORY)
+
 #if defined(__GNUC__)
 #define VECTORS 1
 #define ALIGNED __attribute__((aligned(64)))

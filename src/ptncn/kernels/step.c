@@ -20,6 +20,8 @@
 #define NAME(x) x##_float32
 #include "products.inc"
 #include "optimizers.inc"
+#include "run.inc"
+#include "memory.inc"
 #include "step.inc"
 #if AVX2
 #undef NAME
@@ -27,6 +29,8 @@
 BEGIN_AVX2
 #include "products.inc"
 #include "optimizers.inc"
+#include "run.inc"
+#include "memory.inc"
 #include "step.inc"
 END_AVX2
 #endif
@@ -45,6 +49,8 @@ END_AVX2
 #define NAME(x) x##_float64
 #include "products.inc"
 #include "optimizers.inc"
+#include "run.inc"
+#include "memory.inc"
 #include "step.inc"
 #if AVX2
 #undef NAME
@@ -52,6 +58,8 @@ END_AVX2
 BEGIN_AVX2
 #include "products.inc"
 #include "optimizers.inc"
+#include "run.inc"
+#include "memory.inc"
 #include "step.inc"
 END_AVX2
 #endif
@@ -77,7 +85,7 @@ int ptncn_update(const Update *update) {
 #define FIELD(type, name) #type " " #name ","
 const char *ptncn_layout(void) {
     return "Span:" SPAN_FIELDS(FIELD) ";Matrix:" MATRIX_FIELDS(FIELD) ";Rule:" RULE_FIELDS(FIELD)
-        ";Network:" NETWORK_FIELDS(FIELD) ";Step:" STEP_FIELDS(FIELD) ";Update:" UPDATE_FIELDS(FIELD);
+        ";Network:" NETWORK_FIELDS(FIELD) ";Held:" HELD_FIELDS(FIELD) ";Step:" STEP_FIELDS(FIELD) ";Update:" UPDATE_FIELDS(FIELD);
 }
 
 #define MESSAGE(code, message) message,

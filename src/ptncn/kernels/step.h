@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define PTNCN_VERSION 4
+#define PTNCN_VERSION 5
 
 #if defined(_WIN32)
 #define EXPORT __declspec(dllexport)
@@ -26,7 +26,7 @@ enum { NONE, UNIT, CLIP, RESCALINGS };                                          
 enum { SUM, MEAN, SUM_THEN_MEAN, REDUCTIONS };                                            /* Network.reduction */
 enum { COUPLED, SMALL, TEACHINGS };                                                       /* Network.teaching */
 enum { PRODUCTS, ACTIVATING, NORMS, UPDATES, CLOCKS };                                    /* Step.clock */
-enum { R, W, E, B, C, KINDS };                                                            /* Network.matrices */
+enum { R, W, E, B, C, G, WRITE, RATE, ANGLE, KINDS };                                     /* Network.matrices */
 
 /* A run of elements that C may touch. `data` is NULL, and `count` 0, where there are none. */
 #define SPAN_FIELDS(F) F(pointer, data) F(int64_t, count)
@@ -48,12 +48,16 @@ enum { R, W, E, B, C, KINDS };                                                  
     F(int64_t, layers)                                                                                            \
     F(Span, sizes)                                 /* int64_t (layers + 1): n0 … nL */                            \
     F(Span, phi) F(Span, phi_o)                    /* int64_t (layers): activations of states and predictions */  \
-    F(Span, matrices)                              /* Matrix (layers · KINDS): R, W, E, b, c of layer 1, … */     \
+    F(Span, matrices)                              /* Matrix (layers · KINDS): of layer 1, … */                   \
+    F(Span, memory) F(Span, traced)                /* int64_t (layers): units H, 0 for none; whether B has a trace */ \
     F(int64_t, corrections) F(int64_t, presynaptic_z) F(int64_t, teach_with_displacement)                         \
     F(int64_t, error_rule) F(int64_t, rescale) F(int64_t, reduction) F(int64_t, teaching)                         \
     F(double, beta) F(double, gamma) F(double, lam) F(double, temporal_sign) F(double, radius)                    \
     F(double, max_norm)                            /* 0: rows of weights are not projected */                     \
     F(double, kappa) F(double, reach)              /* sizes of small displacements; where φ has no slope */
+
+/* The memory of a layer (memory.inc): complex numbers, as (2, H), for each row; the trace of B is (rows, n₋, 2, H) */
+#define HELD_FIELDS(F) F(Span, h) F(Span, trace) F(Span, rate) F(Span, angle)
 
 /* One call. With N = n0 + … + nL, reals are: */
 #define STEP_FIELDS(F)                                                                                            \
@@ -67,6 +71,7 @@ enum { R, W, E, B, C, KINDS };                                                  
     F(Span, observed) F(Span, teaches)             /* uint8_t (rows), or absent: all rows */                      \
     F(Span, squares)                               /* (layers) moving mean squares of E e, for SMALL */           \
     F(double, square_decay) F(double, square_weight) /* what the weights in them add up to, 0: all are 1 */       \
+    F(Span, held)                                  /* Held (layers), or absent where there is no memory */        \
     F(Span, queued)                                /* int64_t (layers · KINDS): rows in each queue, or absent */  \
     F(Span, clock)                                 /* double (CLOCKS): seconds are added, or absent */            \
     F(Rule, rule) F(Rule, rule_error) F(Rule, rule_bias) /* for most weights, for E, and for biases */
@@ -82,6 +87,7 @@ typedef struct { SPAN_FIELDS(DECLARE) } Span;
 typedef struct { MATRIX_FIELDS(DECLARE) } Matrix;
 typedef struct { RULE_FIELDS(DECLARE) } Rule;
 typedef struct { NETWORK_FIELDS(DECLARE) } Network;
+typedef struct { HELD_FIELDS(DECLARE) } Held;
 typedef struct { STEP_FIELDS(DECLARE) } Step;
 typedef struct { UPDATE_FIELDS(DECLARE) } Update;
 

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from ptncn.distributions import DISTRIBUTIONS
 from ptncn.learner import State, Step, check_batch_size, check_mask, check_observation
 from ptncn.learners.cells import Cell, Hidden, make_cell, make_readout
+from ptncn.messages import unknown
 from ptncn.registry import Registry
 
 OPTIMIZERS: Registry[Callable[..., torch.optim.Optimizer]] = Registry(
@@ -264,4 +265,4 @@ def check_positive(name: str, value: float) -> None:
 
 def check_choice(name: str, value: str, choices: Mapping[str, Any]) -> None:
     if value not in choices:
-        raise ValueError(f"unknown {name} {value!r}; choose one of: {', '.join(choices)}")
+        raise ValueError(unknown(name, value, choices))

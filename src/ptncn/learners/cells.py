@@ -13,6 +13,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from ptncn.messages import unknown
+
 Hidden = tuple[Tensor, ...]
 """(B, H) each, the visible one first."""
 
@@ -171,7 +173,7 @@ def make_cell(
     torch.Size([2, 5])
     """
     if name not in CELLS:
-        raise ValueError(f"unknown cell {name!r}; choose one of: {', '.join(CELLS)}")
+        raise ValueError(unknown("cell", name, CELLS))
     kind = CELLS[name]
     if kind is not RHN and depth != 1:
         raise ValueError(f"depth: expected 1, as only the rhn cell has micro-steps, got {depth} for {name!r}")

@@ -17,7 +17,7 @@ COLOURS = {"lstm": VERMILLION, "gru": GREEN, "rnn": PURPLE, "rhn": SKY}
 RECURRENT: Options = {"optimizer": "rmsprop", "lr": 1e-3, "clip": 1.0}
 """The paper's RMSprop, where there is an update at each step, and for plain cells."""
 UNROLLED: Options = {**RECURRENT, "lr": 1e-2}
-"""One update a batch needs large steps: after 1,000 videos of MNIST an LSTM of 200 units had a validation CE of 606
+"""One update per batch needs large steps: after 1,000 videos of MNIST an LSTM of 200 units had a validation CE of 606
 with 1e-3, 480 with 4e-3 and 452 with 1e-2, where the range of the paper begins (0.01 to 0.0004)."""
 NOISY: Options = {**RECURRENT, "lr": 3e-4}
 """UORO and KF-RTRL: noisy gradients need smaller steps."""
@@ -161,7 +161,7 @@ def _every_step(options: Options, online_lr: float) -> dict[str, Options]:
 RULES = {
     "bptt": Rule("ptncn.learners.bptt:BPTT", "back-propagation through time", "unrolled", "B·n·T", "-"),
     "tbptt": Rule(
-        "ptncn.learners.tbptt:TBPTT", "truncated BPTT, window 25", "unrolled", "B·(n + H)·window", (0, (5, 1))
+        "ptncn.learners.bptt:TBPTT", "truncated BPTT, window 25", "unrolled", "B·(n + H)·window", (0, (5, 1))
     ),
     "sab": Rule(
         "ptncn.learners.sab:SAB",
@@ -218,7 +218,7 @@ RULES = {
         size_class="factored",
     ),
     "immediate": Rule(
-        "ptncn.learners.immediate:Immediate",
+        "ptncn.learners.forward_mode:Immediate",
         "the immediate derivative alone",
         "online",
         "B·(n + H)",
@@ -226,7 +226,7 @@ RULES = {
         defaults=_every_step(RECURRENT, 3e-4),
     ),
     "snap1": Rule(
-        "ptncn.learners.snap1:SnAp1",
+        "ptncn.learners.traces:SnAp1",
         "RTRL within each unit",
         "online",
         "B·P",
@@ -236,7 +236,7 @@ RULES = {
         label="SnAp-1",
     ),
     "e-prop": Rule(
-        "ptncn.learners.eprop:EProp",
+        "ptncn.learners.traces:EProp",
         "eligibility traces",
         "online",
         "B·P",
@@ -248,7 +248,7 @@ RULES = {
         label="e-prop",
     ),
     "rflo": Rule(
-        "ptncn.learners.rflo:RFLO",
+        "ptncn.learners.traces:RFLO",
         "random-feedback local online",
         "online",
         "B·P",
@@ -286,9 +286,9 @@ def _with_cell(cell: str, name: str, rule: Rule) -> Entry:
 
 
 def _diagonal(cell: str, about: str, options: Options, colour: str, search: Callable[[Any], dict[str, Any]]) -> Entry:
-    """A cell whose recurrence is diagonal, so that exact RTRL has one trace a weight."""
+    """A cell whose recurrence is diagonal, so that exact RTRL has one trace per weight."""
     return Entry(
-        f"ptncn.learners.{'lru_rtrl' if cell == 'lru' else cell}:{cell.upper()}RTRL",
+        f"ptncn.learners.{cell}:{cell.upper()}RTRL",
         about,
         "online",
         "B·H·n",

@@ -1,15 +1,20 @@
-"""A stack of linear recurrent units (Orvieto et al., 2023), as a cell."""
+"""Linear recurrent units (Orvieto et al., 2023): a stack as a cell, taught online by traces (Zucchet et al., 2023)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, layer_norm, linear
 
+from ptncn.learners.base import RecurrentState, check_choice, check_size, keep_masked
 from ptncn.learners.cells import Cell, Hidden
+from ptncn.learners.forward_mode import ForwardMode, rows
+from ptncn.learners.traces import WORKSPACE
 
 SLOWEST, FASTEST = 0.999, 0.3
 """|λ| at first lies between these, |λ|² uniformly."""
@@ -149,3 +154,182 @@ def pair(hidden: Hidden, number: int) -> Pair:
 def normalise(stream: Tensor) -> Tensor:
     """Layer norm without weights: what follows is linear, and has its own."""
     return layer_norm(stream, stream.shape[-1:])
+
+
+CREDITS = {"trace": None, "immediate": None}
+
+
+@dataclass(kw_only=True)
+class LRUState(RecurrentState):
+    x: Tensor | None = None
+    """(B, n) the last observation; None before the first that was learnt from."""
+    input_traces: tuple[Tensor, ...] = ()
+    """(B, 2, H, m) per layer: dh/dB, real and imaginary; the last input (B, m) where credit is immediate."""
+    rotation_traces: tuple[Tensor, ...] = ()
+    """(B, 2, H) per layer: dh/dλ."""
+    scale_traces: tuple[Tensor, ...] = ()
+    """(B, 2, H) per layer: dh/d scale."""
+
+
+class LRURTRL(ForwardMode):
+    """Exact traces within each layer, and credit between layers at the same moment only.
+
+    The recurrence is linear and diagonal, so that with the weights held the traces are exact for the whole past::
+
+        dh/dB ← λ dh/dB + s u        dh/dλ ← λ dh/dλ + h        dh/d scale ← λ dh/d scale + s (B u)
+
+    With one layer the gradient is that of back-propagation through time. With more, what a lower layer did to the
+    past of a higher one is left out.
+
+    >>> from ptncn.learners import make
+    >>> make("lru-rtrl", input_size=3, hidden_size=4, layers=2).kind
+    'lru-rtrl'
+    """
+
+    rule = "rtrl"
+    state_type = LRUState
+    cell: LRU
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        cell: str = "lru",
+        output: str = "bernoulli",
+        layers: int = 1,
+        credit: str = "trace",
+        input_scaling: float | None = None,
+        **common: Any,
+    ) -> None:
+        """
+        :param layers: recurrences on top of each other.
+        :param credit: "trace" for B, at B·H·n numbers per layer, or "immediate": its last input alone.
+        :param input_scaling: size of the first layer's weights; None for 1 with a categorical output, whose
+            observations are of unit length, else 1/√n.
+        :param common: see `RecurrentLearner`.
+        """
+        check_choice("cell", cell, {"lru": None})
+        check_size("layers", layers)
+        check_choice("credit", credit, CREDITS)
+        if input_scaling is None:
+            input_scaling = 1.0 if output == "categorical" else 1 / math.sqrt(input_size)
+        self.layers, self.credit, self.input_scaling = layers, credit, input_scaling
+        super().__init__(input_size, hidden_size, cell=cell, output=output, **common)
+
+    def build_cell(self, name: str, *, depth: int, gate_bias: float | None, dtype: torch.dtype) -> LRU:
+        if depth != 1 or gate_bias is not None:
+            raise ValueError(f"the cell {name!r} has neither depth nor gate_bias, got {depth} and {gate_bias}")
+        cell = LRU(self.input_size, self.hidden_size, self.layers, dtype)
+        cell.draw(self.input_scaling, self.generator)
+        return cell
+
+    def options(self) -> dict[str, Any]:
+        own = {"layers": self.layers, "credit": self.credit, "input_scaling": self.input_scaling}
+        return {**super().options(), **own}
+
+    def carries(self, state: LRUState) -> bool:
+        return state.x is not None
+
+    def observe(self, x: Tensor, state: LRUState, mask: Tensor | None) -> None:
+        hidden, inputs = self.cell.move(x, state.hidden)
+        if state.x is None:
+            self._begin_traces(state, inputs)
+        assert state.x is not None
+        rotation_traces, scale_traces, input_traces = [], [], []
+        for number, (layer, u) in enumerate(zip(self.cell.stack, inputs, strict=True)):
+            real, imaginary = (part.expand(len(x), -1) for part in layer.rotation())
+            turn = rows(mask, real, 1.0), rows(mask, imaginary, 0.0)  # (B, H) each
+            before = rows(mask, torch.stack(pair(state.hidden, number), dim=1), 0.0)  # (B, 2, H)
+            driven = rows(mask, torch.stack(layer.drive(u), dim=1), 0.0)
+            rotation_traces.append(turned(state.rotation_traces[number], turn) + before)
+            scale_traces.append(turned(state.scale_traces[number], turn) + driven)
+            kept = state.input_traces[number]
+            if self.credit == "trace":
+                advance_complex(kept, turn, rows(mask, torch.exp(layer.scale).expand(len(x), -1), 0.0), u)
+                input_traces.append(kept)
+            else:
+                input_traces.append(rows(mask, u.clone(), kept))
+        state.rotation_traces, state.scale_traces = tuple(rotation_traces), tuple(scale_traces)
+        state.input_traces = tuple(input_traces)
+        state.x = rows(mask, x.clone(), state.x)
+        state.hidden = keep_masked(mask, hidden, state.hidden)
+
+    def recurrent_gradient(self, adjoint: Tensor, state: LRUState) -> dict[str, Tensor]:
+        assert state.x is not None
+        present = {name: weight for name, weight in self.cell.named_parameters() if not is_recurrent(name)}
+        with torch.enable_grad():
+            visible, states = self.cell.again(state.x, state.hidden)
+            wanted = [*present.values(), *(part for h in states for part in h)]
+            found = torch.autograd.grad(visible, wanted, adjoint)
+        gradient = dict(zip(present, found, strict=False))
+        of_h = found[len(present) :]
+        for number, layer in enumerate(self.cell.stack):
+            g = torch.stack(of_h[2 * number : 2 * number + 2], dim=1)  # (B, 2, H)
+            own = self._of_recurrence(layer, g, state, number)
+            gradient |= {f"layers.{number}.{name}": value for name, value in own.items()}
+        return gradient
+
+    def _of_recurrence(self, layer: LRULayer, g: Tensor, state: LRUState, number: int) -> dict[str, Tensor]:
+        """The gradient by λ, s and B; g (B, 2, H) is that by Re h and Im h."""
+        rotated = turned(state.rotation_traces[number], layer.rotation())  # dh/d log λ
+        traces = state.input_traces[number]
+        if self.credit == "trace":
+            of_input = contract_complex(g, traces)
+        else:
+            of_input = (torch.exp(layer.scale) * g).flatten(1).T @ traces  # (2H, m)
+        return {
+            "decay": -torch.exp(layer.decay) * (g * rotated).sum((0, 1)),
+            "angle": (g[:, 1] * rotated[:, 0] - g[:, 0] * rotated[:, 1]).sum(0),
+            "scale": (g * state.scale_traces[number]).sum((0, 1)),
+            "input_weight": of_input,
+        }
+
+    def _begin_traces(self, state: LRUState, inputs: list[Tensor]) -> None:
+        zeros = inputs[0].new_zeros(state.batch_size, 2, self.hidden_size)
+        state.x = torch.zeros_like(inputs[0])
+        state.rotation_traces = state.scale_traces = tuple(zeros for _ in inputs)
+        state.input_traces = tuple(
+            u.new_zeros(*zeros.shape, u.shape[1]) if self.credit == "trace" else torch.zeros_like(u) for u in inputs
+        )
+
+
+def is_recurrent(name: str) -> bool:
+    """Whether a parameter of the cell takes part in a recurrence."""
+    return name.rpartition(".")[2] in ("decay", "angle", "scale", "input_weight")
+
+
+def turned(trace: Tensor, turn: Pair) -> Tensor:
+    """(B, 2, H) the complex product of a trace (B, 2, H) and λ (H,) or (B, H)."""
+    (re, im), (real, imaginary) = trace.unbind(1), turn
+    return torch.stack([real * re - imaginary * im, real * im + imaginary * re], dim=1)
+
+
+def advance_complex(trace: Tensor, turn: Pair, scale: Tensor, u: Tensor) -> None:
+    """trace ← λ trace + s u, in place and a cache's worth at a time.
+
+    trace (B, 2, H, m), λ as two (B, H), s (B, H), u (B, m).
+    """
+    B, _, H, m = trace.shape
+    units = max(1, WORKSPACE // (3 * m * trace.element_size()))
+    batch = max(1, units // H)
+    for b in range(0, B, batch):
+        some = slice(b, b + batch)
+        for i in range(0, H, units):
+            these = slice(i, i + units)
+            re, im = trace[some, :, these].unbind(1)  # (b, i, m) each
+            real, imaginary = (part[some, these, None] for part in turn)
+            lost = imaginary * im
+            im.mul_(real).addcmul_(imaginary, re)
+            re.mul_(real).sub_(lost).addcmul_(scale[some, these, None], u[some, None])
+
+
+def contract_complex(g: Tensor, trace: Tensor) -> Tensor:
+    """(2H, m) the gradient by Re B and Im B: sums over rows of g (B, 2, H) and dh/dB (B, 2, H, m)."""
+    B, _, H, m = trace.shape
+    real, imaginary = g.unbind(1)
+    of_real = torch.stack([real, imaginary], dim=1)  # with dh/d Re B
+    of_imaginary = torch.stack([imaginary, -real], dim=1)  # dh/d Im B is i times that
+    left = torch.stack([of_real, of_imaginary]).view(2, 2 * B, H).permute(2, 0, 1)  # (H, 2, 2B)
+    product = torch.bmm(left, trace.view(2 * B, H, m).transpose(0, 1))  # (H, 2, m)
+    return product.transpose(0, 1).reshape(2 * H, m)

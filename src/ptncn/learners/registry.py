@@ -118,7 +118,7 @@ def describe(name: str) -> Entry:
 def make(name: str, *, input_size: int, **options: Any) -> Learner:
     """A learner by its registry name; `hidden_size` and all other options go to its class.
 
-    For `ptncn`, `hidden_size` may be one number, or a list with one a layer; `hidden_sizes` says the same.
+    For `ptncn`, `hidden_size` may be one number, or a list with one per layer; `hidden_sizes` says the same.
 
     >>> make("lstm-bptt", input_size=8, hidden_size=16).kind
     'lstm-bptt'

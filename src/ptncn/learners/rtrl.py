@@ -12,8 +12,7 @@ from torch import Tensor
 from ptncn.learners.base import DTYPES, RecurrentState, check_choice, check_positive, check_size
 from ptncn.learners.cells import CELLS
 from ptncn.learners.forward_mode import ForwardMode, rows
-from ptncn.learners.jacobians import group_shapes
-from ptncn.learners.linearisation import Linearisation
+from ptncn.learners.linearisation import Linearisation, group_shapes
 from ptncn.system import available_memory, in_words
 
 WORKSPACE = 2 * 2**20

@@ -1,4 +1,4 @@
-"""What SnAp-1, e-prop and RFLO share: each weight has a trace of its own unit's past, and of no other unit's.
+"""SnAp-1, e-prop and RFLO: each weight has a trace of its own unit's past, and of no other unit's.
 
 The influence ds/dθ of RTRL is kept only where a weight meets the unit that it belongs to. With A the unit's own part
 of the transition, which the learners choose, and v the numbers that the weights multiply,
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ptncn.learners.base import RecurrentState, check_choice
-from ptncn.learners.cells import make_readout
+from ptncn.learners.cells import RNN, Cell, make_readout
 from ptncn.learners.forward_mode import ForwardMode, rows
 from ptncn.learners.linearisation import Linearisation, MicroStep
 
@@ -123,3 +123,87 @@ def advance(trace: Tensor, kept: Tensor, slopes: Tensor | None = None, vector: T
                 part.copy_((factor * part[:, None]).sum(2))
             if slopes is not None and vector is not None:
                 part.addcmul_(slopes[some, :, :, these, None], vector[some, None, None, None])
+
+
+class SnAp1(TraceLearner):
+    """Keep the influence of each weight on its own unit alone: A is the unit's own entry of the transition.
+
+    It is exact where the transition is diagonal. For an LSTM the unit is the pair h, c, and A is two by two. The
+    micro-steps of a deep RHN count as steps of their own.
+
+    >>> from ptncn.learners import make
+    >>> make("gru-snap1", input_size=3, hidden_size=4).kind
+    'gru-snap1'
+    """
+
+    rule = "snap1"
+
+    def keep(self, micro: MicroStep) -> Tensor:
+        own = micro.recurrent.diagonal(dim1=1, dim2=2)  # (G', H)
+        kept = micro.carry.clone()  # (B, R, R, H)
+        kept[:, :, 0] += (micro.slopes[:, :, : len(own)] * own).sum(2)
+        return kept
+
+
+CELLS = {"lstm": None, "gru": None, "rhn": None}
+
+
+class EProp(EligibilityLearner):
+    """Traces fade by the gate that keeps the unit's past: the LSTM's forget gate, as in the authors' appendix; the
+    GRU's update gate and the RHN's carry gate likewise. What goes from unit to unit, or from a unit's output back to
+    its own gates, is left out.
+
+    >>> from ptncn.learners import make
+    >>> make("lstm-e-prop", input_size=3, hidden_size=4, feedback="random").kind
+    'lstm-e-prop'
+    """
+
+    rule = "e-prop"
+    default_feedback = "symmetric"
+
+    def __init__(self, input_size: int, hidden_size: int, *, cell: str = "lstm", **common: Any) -> None:
+        """
+        :param cell: "lstm", "gru" or "rhn"; `rnn-rflo` is the same for a plain cell.
+        :param common: see `EligibilityLearner` and `RecurrentLearner`.
+        """
+        check_choice("cell for e-prop", cell, CELLS)
+        super().__init__(input_size, hidden_size, cell=cell, **common)
+
+
+class RFLO(EligibilityLearner):
+    """Traces fade by the network's own leak, the same for all units::
+
+        h' = (1 − α) h + α tanh(W [x, h, 1])          T ← (1 − α) T + α tanh′ ⊗ [x, h, 1]
+
+    The recurrent weights have no part in the traces, and the error reaches the units through random weights. With
+    α = 1 nothing of the past is left.
+
+    >>> from ptncn.learners import make
+    >>> make("rnn-rflo", input_size=3, hidden_size=4, leak_rate=0.2).kind
+    'rnn-rflo'
+    """
+
+    rule = "rflo"
+    default_feedback = "random"
+
+    def __init__(
+        self, input_size: int, hidden_size: int, *, cell: str = "rnn", leak_rate: float = 0.5, **common: Any
+    ) -> None:
+        """
+        :param leak_rate: share of a unit that is new at each step, α.
+        :param common: see `EligibilityLearner` and `RecurrentLearner`.
+        """
+        check_choice("cell for rflo", cell, {"rnn": None})
+        if not 0 < leak_rate <= 1:
+            raise ValueError(f"leak_rate: expected a number above 0 and at most 1, got {leak_rate!r}")
+        self.leak_rate = leak_rate
+        super().__init__(input_size, hidden_size, cell=cell, **common)
+
+    def build_cell(self, name: str, *, depth: int, gate_bias: float | None, dtype: torch.dtype) -> Cell:
+        cell = super().build_cell(name, depth=depth, gate_bias=gate_bias, dtype=dtype)
+        assert isinstance(cell, RNN)
+        cell.leak_rate = self.leak_rate
+        return cell
+
+    def options(self) -> dict[str, Any]:
+        return {**super().options(), "leak_rate": self.leak_rate}

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ptncn.messages import unknown
+
 Activation = Callable[[Tensor], Tensor]
 Reach = Callable[[Tensor, float], Tensor]
 
@@ -64,7 +66,7 @@ def get_activation(choice: str | Activation, winners: float, generator: torch.Ge
     if choice == "bernoulli":
         return partial(bernoulli, generator=generator)
     if choice not in ACTIVATIONS:
-        raise ValueError(f"unknown activation {choice!r}; choose one of: {', '.join(NAMES)}, or give a callable")
+        raise ValueError(f"{unknown('activation', choice, NAMES)}; or give a callable")
     return ACTIVATIONS[choice]
 
 

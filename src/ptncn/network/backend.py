@@ -8,6 +8,7 @@ of rows, that of products which BLAS, made for matrices that are large both ways
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +20,10 @@ from ptncn.distributions import Distribution
 from ptncn.network.activations import ACTIVATIONS, Activation
 from ptncn.network.config import Config
 from ptncn.network.layers import Layer
+from ptncn.network.memory import Memory
 from ptncn.network.state import PTNCNState
 from ptncn.network.statistics import UsualFeedback
-from ptncn.updates import Group, LocalLearning
+from ptncn.updates import Group, LocalLearning, Synapses
 
 SMALL = 1 << 18
 """Weights of a network that stays in the processor's caches, so that norms are looked at after each step."""
@@ -36,7 +38,7 @@ _ERROR_RULES = ("fixed", "temporal", "transpose")
 _RESCALINGS = ("none", "unit", "clip")
 _TEACHINGS = ("coupled", "small")
 _REDUCTIONS = ("sum", "mean", "sum_then_mean")
-_KINDS = "RWEbc"
+_KINDS = ("R", "W", "E", "b", "c", "G", "B", "rate", "angle")
 
 Outputs = tuple[Tensor, Tensor, list[Tensor], list[Tensor], list[Tensor]]
 
@@ -82,7 +84,12 @@ class Kernel:
         self.clock: Tensor | None = None
         self._names = [f"{kind}{layer.number}" for layer in layers for kind in _KINDS]
         self._groups = [Group(), Group(lr_factor=config.error_lr_factor), Group(regularized=False)]
-        self._queues = [name for name, part in self.weights.items() if learning.postpones(part, name)]
+        self._memories = [layer.memory for layer in layers]
+        self._traced = {f"B{own.number}": own.B for own in self._memories if own is not None and own.traced}
+        queues = self.weights.keys() - self._traced.keys()
+        self._queues = [
+            name for name in self.weights if name in queues and learning.postpones(self.weights[name], name)
+        ]
         self._held: list[Any] = []  # what the structures point to
         self._plan: _Plan | None = None
         self._network = self._describe(layers, output, config)
@@ -103,6 +110,7 @@ class Kernel:
             step.uncorrected, step.uncorrected_count = kernels.span(uncorrected, dtype)
         if displacement is not None:
             step.displacement, step.displacement_count = kernels.span(displacement, dtype)
+        memories = self._add_memories(step, state.held)
         mask, teaches = _contiguous(mask), _contiguous(teaches)
         if mask is not None:
             step.observed, step.observed_count = kernels.span(mask, torch.bool)
@@ -116,7 +124,7 @@ class Kernel:
         if learn:
             step.rule, step.rule_error, step.rule_bias = self.learning.rules(self._groups)
         kernels.check("step", self._function(ctypes.byref(self._network), ctypes.byref(step)))
-        del held
+        del held, memories
         if learn:
             self.learning.note_update(self.weights, postponed, rows, projected=self.small)
             if feedback is not None:
@@ -125,11 +133,11 @@ class Kernel:
         prediction, logits, *others = parts if rows == 1 else [part.view(rows, -1) for part in parts]
         return prediction, logits, others[:depth], others[depth : 2 * depth], others[2 * depth :]
 
-    def predict(self, corrected: Tensor) -> Tensor:
+    def predict(self, state: PTNCNState) -> Tensor:
         """(B, n₀) what comes next; nothing moves."""
-        plan, step, outputs = self._begin(len(corrected), _PREDICT)
-        step.corrected, step.corrected_count = kernels.span(corrected, self.dtype)
-        held = self._add_queues(step)
+        plan, step, outputs = self._begin(state.batch_size, _PREDICT)
+        step.corrected, step.corrected_count = kernels.span(state.corrected, self.dtype)
+        held = self._add_queues(step), self._add_memories(step, state.held)
         kernels.check("step", self._function(ctypes.byref(self._network), ctypes.byref(step)))
         del held
         return outputs[:, : plan.sizes[0]].view(plan.rows, -1)
@@ -184,6 +192,21 @@ class Kernel:
         held, step.queued, step.queued_count = kernels.array(ctypes.c_int64, counts)
         return held
 
+    def _add_memories(self, step: Any, held: Mapping[str, Tensor]) -> Any:
+        """Hand over what memories hold; a trace teaches all of B at once, so B has no queue."""
+        if not held:
+            return None
+        for part in self._traced.values():
+            part.write()
+        kind = kernels.structure("Held")
+        parts = [kind() if own is None else kind(**self._held_by(own, held)) for own in self._memories]
+        array, step.held, step.held_count = kernels.array(kind, parts)
+        return array
+
+    def _held_by(self, memory: Memory, held: Mapping[str, Tensor]) -> dict[str, int]:
+        h, T_B, T_a, T_angle = memory.names()
+        return kernels.spans(self.dtype, h=held[h], trace=held.get(T_B), rate=held[T_a], angle=held[T_angle])
+
     def _describe(self, layers: list[Layer], output: Distribution, config: Config) -> Any:
         scope = config.beta if config.beta_scope == "all" else 1.0
         phi = [_code(layer.phi) for layer in layers]
@@ -192,6 +215,8 @@ class Kernel:
             "sizes": (ctypes.c_int64, self.sizes),
             "phi": (ctypes.c_int64, phi),
             "phi_o": (ctypes.c_int64, phi_o),
+            "memory": (ctypes.c_int64, [0 if own is None else own.rate.weight.numel() for own in self._memories]),
+            "traced": (ctypes.c_int64, [own is not None and own.traced for own in self._memories]),
             "matrices": (kernels.structure("Matrix"), [self._matrix(name) for name in self._names]),
         }
         fields: dict[str, int] = {}
@@ -252,8 +277,10 @@ def bind_kernel(
     """The kernel for this network, or None where the rules or the machine ask for PyTorch."""
     codes = [_code(phi) for phi in (*(layer.phi for layer in layers), *(layer.phi_o for layer in layers[1:]))]
     known = None not in (*codes, output.kernel_code, learning.optimizer.kernel_code) and not config.xi
-    known = known and config.readout == "delta" and all(layer.memory is None for layer in layers)
-    weights = [part.weight for layer in layers for part in layer.synapses().values()]
+    known = known and config.readout == "delta"
+    parts = [part for layer in layers for part in layer.synapses().values()]
+    known = known and all(type(part) is Synapses for part in parts)
+    weights = [part.weight for part in parts]
     usable = all(weight.is_cpu and weight.is_contiguous() for weight in weights)
     if not known or not usable or kernels.load() is None:
         return None

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
+from ptncn.messages import unknown
 from ptncn.updates.optimizers import OPTIMIZERS
 from ptncn.updates.schedule import Factor, describe_schedule, get_schedule
 
@@ -142,7 +142,7 @@ class Config:
         object.__setattr__(self, "schedule", get_schedule(self.schedule))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values from which `Config(**values)` is equal; callables of one's own are written "custom"."""
+        """Plain values from which `Config(**values)` is equal; your own callables become "custom"."""
         values = {option.name: getattr(self, option.name) for option in dataclasses.fields(self)}
         values["schedule"] = describe_schedule(self.schedule)  # type: ignore[arg-type]
         for name in ("activation", "hidden_prediction"):
@@ -160,14 +160,14 @@ def _describe(choice: Any) -> Any:
 
 def _check(name: str, value: Any, option: dataclasses.Field[Any]) -> None:
     if "choices" in option.metadata and str(value) not in option.metadata["choices"]:
-        raise ValueError(f"{name}={value!r}: choose one of: {', '.join(option.metadata['choices'])}")
+        raise ValueError(f"{name}: expected one of {', '.join(option.metadata['choices'])}, got {value!r}")
     if isinstance(option.default, bool) and not isinstance(value, bool):
-        raise ValueError(f"{name}={value!r}: True or False would be right")
+        raise ValueError(f"{name}: expected True or False, got {value!r}")
     if "range" in option.metadata and not (value is None and name in ("max_norm", "error_clip")):
         low, high = option.metadata["range"]
         whole = isinstance(option.default, int)
         if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-            raise ValueError(f"{name}={value!r}: a {'whole ' if whole else ''}number would be right")
+            raise ValueError(f"{name}: expected {'an integer' if whole else 'a number'}, got {value!r}")
         if not low <= value <= high or math.isinf(value):
             bounds = (
                 f"from {low} to {high}"
@@ -176,7 +176,7 @@ def _check(name: str, value: Any, option: dataclasses.Field[Any]) -> None:
                 if low != math.ulp(0.0)
                 else "above 0"
             )
-            raise ValueError(f"{name}={value}: a finite number {bounds} would be right")
+            raise ValueError(f"{name}: expected a finite number {bounds}, got {value}")
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -233,13 +233,11 @@ def make_config(preset: str, overrides: Mapping[str, Any], output: str = "") -> 
     'nesterov'
     """
     if preset not in PRESETS:
-        raise ValueError(f"unknown preset {preset!r}; choose one of: {', '.join(PRESETS)}")
+        raise ValueError(unknown("preset", preset, PRESETS))
     known = [option.name for option in dataclasses.fields(Config)]
     chosen = {**PRESETS[preset], **FOR_OUTPUT.get((preset, output), {})}
     chosen = {} if overrides.keys() >= set(known) - LATER else chosen
     for name in overrides:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise ValueError(f"unknown option {name!r}; {hint}The options are: {', '.join(known)}")
+            raise ValueError(unknown("option", name, known))
     return Config(**{**chosen, **overrides})

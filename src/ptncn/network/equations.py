@@ -39,7 +39,11 @@ TINY = 1e-30
 def drive(before: Tensor, held: Mapping[str, Tensor], layer: Layer) -> Tensor:
     """a = M y₋ + V y + U y₊ + b, from [x, y¹, …, yᴸ] of the previous step (equations 3 and 5), and what is recalled."""
     a = layer.MVU.send(before[:, layer.neighbours], onto=_bias(layer.b))  # (B, n) = (B, n₋+n+n₊) @ (n₋+n+n₊, n)
-    return a if layer.memory is None else a.add_(recall(held, layer.memory))
+    if layer.memory is None:
+        return a
+    recalled = recall(held, layer.memory)
+    layer.MVU.arrive()
+    return a.add_(recalled)
 
 
 def state(a: Tensor, layer: Layer) -> Tensor:
@@ -130,6 +134,7 @@ class Guess:
 def predict(before: Tensor, held: Mapping[str, Tensor], layers: list[Layer], output: Distribution) -> Guess:
     """Drives, states and predictions from [x, y¹, …, yᴸ] of the previous step, (B, n₀+…+n_L), and from memories."""
     a = [drive(before, held, layer) for layer in layers]
+    layers[-1].MVU.arrive()
     z = [state(own, layer) for own, layer in zip(a, layers, strict=True)]
     logits, z_o = expectations(z, layers, output)
     return Guess(a, z, logits, z_o)
@@ -137,7 +142,8 @@ def predict(before: Tensor, held: Mapping[str, Tensor], layers: list[Layer], out
 
 def expectations(z: list[Tensor], layers: list[Layer], output: Distribution) -> tuple[Tensor, list[Tensor]]:
     """The logits of the observation, and z_o⁰ … z_o^{L−1}."""
-    logits, *hidden = (expectation(own, layer) for own, layer in zip(z, layers, strict=True))
+    logits, *hidden = [expectation(own, layer) for own, layer in zip(z, layers, strict=True)]
+    layers[-1].W.arrive()
     z_o = [output.mean(logits), *(layer.phi_o(h) for h, layer in zip(hidden, layers[1:], strict=True))]
     return logits, z_o
 
@@ -159,6 +165,7 @@ def correct(
         first_e = first_e or e
         e_own = [*e[1:], None]
         back = [feedback(below, layer, config) for below, layer in zip(e, layers, strict=True)]
+        layers[-1].E.arrive()
         first_back = first_back or back
         a = [correction(a[i], y[i], back[i], e_own[i], config) for i in range(len(layers))]
         y = [state(own, layer) for own, layer in zip(a, layers, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +13,9 @@ from ptncn.network.config import Config
 from ptncn.network.memory import TRACED, Memory, initial_memory
 from ptncn.updates.config import Group
 from ptncn.updates.deferred import Synapses
+
+MakeSynapses = Callable[[str, Tensor], Synapses]
+"""From the name and the weights of a matrix to what sends through it."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,7 @@ def view_layers(
     phi: list[Activation],
     phi_o: list[Activation],
     credit: str,
+    make: MakeSynapses,
 ) -> list[Layer]:
     """Layers 1 … L as views of what `initial_weights` made."""
     layers = []
@@ -101,12 +105,12 @@ def view_layers(
         layers.append(
             Layer(
                 number=number,
-                MVU=Synapses(weights[f"R{number}"]),
-                W=Synapses(weights[f"W{number}"]),
-                E=Synapses(weights[f"E{number}"]),
+                MVU=make(f"R{number}", weights[f"R{number}"]),
+                W=make(f"W{number}", weights[f"W{number}"]),
+                E=make(f"E{number}", weights[f"E{number}"]),
                 b=Synapses(weights[f"b{number}"][None]) if f"b{number}" in weights else None,
                 c=Synapses(weights[f"c{number}"][None]) if f"c{number}" in weights else None,
-                memory=_view_memory(weights, number, credit),
+                memory=_view_memory(weights, number, credit, make),
                 neighbours=slice(start, start + below + own + above),
                 phi=phi[number - 1],
                 phi_o=phi_o[number - 1],
@@ -117,13 +121,13 @@ def view_layers(
     return layers
 
 
-def _view_memory(weights: Mapping[str, Tensor], number: int, credit: str) -> Memory | None:
+def _view_memory(weights: Mapping[str, Tensor], number: int, credit: str, make: MakeSynapses) -> Memory | None:
     if f"B{number}" not in weights:
         return None
     B, G = weights[f"B{number}"], weights[f"G{number}"]
     rate, angle = (Synapses(weights[f"{name}{number}"][None]) for name in ("rate", "angle"))
     traced = credit == "trace" or (credit == "auto" and B.numel() <= TRACED)
-    return Memory(number, Synapses(B), Synapses(G), rate, angle, traced)
+    return Memory(number, make(f"B{number}", B), make(f"G{number}", G), rate, angle, traced)
 
 
 def paper_views(weights: Mapping[str, Tensor], sizes: tuple[int, ...]) -> dict[str, Tensor]:

@@ -19,8 +19,8 @@ Taught by the displacement e_z of the layer's state, with q = e_z Gᵀ what it a
 whose real part teaches Re B and whose negative imaginary part Im B. With immediate credit ΔB = ν q uᵀ: what the last
 input did, and no trace of the size of B; a and θ keep theirs, which are only as large as h.
 
-Complex numbers are stored as blocks, [real ; imaginary]. A compiled step should fuse `advance` with the sum in
-`write_credit`: both pass over T_B, (B, n₋, 2, H), and nothing else here is of its size.
+Complex numbers are stored as blocks, [real ; imaginary]. The compiled step (`kernels/memory.inc`) sums `write_credit`
+and advances T_B, (B, n₋, 2, H), in one pass over it: nothing else here is of its size.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def initial_memory(inputs: int, units: int, H: int, one_hot: bool, chance: torch
 
 def begin(memory: Memory, rows: int) -> dict[str, Tensor]:
     """Nothing remembered, and nothing owed."""
-    inputs, twice = memory.B.weight.shape
+    inputs, twice = memory.B.shape
     h, T_B, T_a, T_angle = memory.names()
     zeros = memory.B.weight.new_zeros
     state = {name: zeros(rows, 2, twice // 2) for name in (h, T_a, T_angle)}
@@ -105,7 +105,9 @@ def advance(held: dict[str, Tensor], u: Tensor, memory: Memory, mask: Tensor | N
     """Take in u (B, n₋); rows that are not in the mask (B,) stay as they are."""
     h, T_B, T_a, T_angle = memory.names()
     re, im, nu, pace = decays(memory)
-    sent = memory.B.send(u).view(len(u), 2, -1)  # (B, 2, H)
+    sent = memory.B.send(u)
+    memory.B.arrive()
+    sent = sent.view(len(u), 2, -1)  # (B, 2, H)
     slope = (1 - nu.square()) * pace / nu  # ∂ν/∂a
     now = held[h]
     turned = times(re, im, now)
@@ -141,7 +143,7 @@ def times(re: Tensor, im: Tensor, value: Tensor) -> Tensor:
 def teach(held: Mapping[str, Tensor], u: Activity, e_z: Activity, memory: Memory) -> dict[str, Factors]:
     """The updates of G, B, rate and angle; u (B, n₋) is the last input, e_z (B, n) says how much each row counts."""
     h, T_B, T_a, T_angle = memory.names()
-    q = (e_z.value @ memory.G.write().T).view(len(e_z.value), 2, -1)  # (B, 2, H)
+    q = memory.G.back(e_z.value).view(len(e_z.value), 2, -1)  # (B, 2, H)
     once = Activity(q.new_ones(1, 1))
     if memory.traced:
         everything = Activity(torch.eye(memory.B.weight.shape[0], dtype=q.dtype, device=q.device))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
@@ -16,7 +17,7 @@ from ptncn.network.activations import Activation, get_activation
 from ptncn.network.backend import Kernel, Outputs, bind_kernel
 from ptncn.network.config import make_config
 from ptncn.network.gate import Gate
-from ptncn.network.layers import Layer, initial_weights, learning_groups, paper_views, view_layers
+from ptncn.network.layers import Layer, MakeSynapses, initial_weights, learning_groups, paper_views, view_layers
 from ptncn.network.readout import SecondOrder
 from ptncn.network.state import PTNCNState, PTNCNStep
 from ptncn.network.statistics import MeanObservation, UsualFeedback
@@ -77,11 +78,12 @@ class PTNCN(nn.Module):
         one_hot = self.output.name == "categorical"
         for name, weight in initial_weights(self.sizes, self.config, seed, memories, one_hot).items():
             self.register_parameter(name, weight)
-        self._shapes = {name: weight.shape for name, weight in self._parameters.items() if weight is not None}
+        self._shapes: tuple[torch.Size, ...] = tuple(map(_shape, self._parameters.values()))
         self._views: list[Layer] | None = None
         self._addresses: tuple[int, ...] = ()
         self._bound: list[Kernel | None] = []  # the kernel, once it was asked for
         self._gate = Gate()
+        self._make_synapses: MakeSynapses = _plain
         self.compiled = True
         synapses = self._synapses()
         self.learning = LocalLearning(synapses, learning_groups(synapses, self.config), self.config)
@@ -91,8 +93,8 @@ class PTNCN(nn.Module):
         small, mean = self.config.teaching == "small", self.config.output_bias == "mean" and not solved
         self.feedback = UsualFeedback(len(self.sizes) - 1, self.config.displacement_decay) if small else None
         self.mean_observation = MeanObservation(input_size, self.output) if mean else None
-        told = self.sizes[1] + self.config.biases
-        self.readout = SecondOrder(told, input_size, self.config.horizons, self.config) if solved else None
+        features = self.sizes[1] + self.config.biases
+        self.readout = SecondOrder(features, input_size, self.config.horizons, self.config) if solved else None
         self.to(device=device, dtype=_check_dtype(dtype))
 
     def extra_repr(self) -> str:
@@ -160,13 +162,13 @@ class PTNCN(nn.Module):
 
     @torch.no_grad()
     def predict(self, state: PTNCNState) -> Tensor:
-        """(B, n₀) what comes next. Nothing changes, the source of chance included."""
+        """(B, n₀) what comes next. Nothing changes, not even the random generator."""
         self._check_state(state)
         layers, kernel = self._backend()
         with self._gate.reading:
             if kernel is not None and state.is_contiguous():
-                return kernel.predict(state.corrected)
-            with self._chance_kept():
+                return kernel.predict(state)
+            with self._preserve_rng_state():
                 return equations.predict(state.corrected, state.held, layers, self.output).z_o[0]
 
     @torch.no_grad()
@@ -175,8 +177,9 @@ class PTNCN(nn.Module):
         if self.readout is None:
             return self.predict(state)[None]
         self._check_state(state)
-        with self._gate.reading, self._chance_kept():
-            guess = equations.predict(state.corrected, state.held, self.layers, self.output)
+        layers = self.layers
+        with self._gate.reading, self._preserve_rng_state():
+            guess = equations.predict(state.corrected, state.held, layers, self.output)
         return self.readout.forecast(guess.z[0], guess.z_o[0])
 
     @torch.no_grad()
@@ -187,13 +190,13 @@ class PTNCN(nn.Module):
         """
         self._check_state(state)
         if steps < 0:
-            raise ValueError(f"steps={steps}: a number of at least 0 would be right")
+            raise ValueError(f"steps: expected a number of at least 0, got {steps}")
         draw = self.output.sample
         if sample and draw is None:
-            raise ValueError(f"sample=True wants a bernoulli or categorical output; this one is {self.output.name}")
+            raise ValueError(f"sample=True: expected a bernoulli or categorical output, got {self.output.name}")
         state = state.clone()
         frames = state.corrected.new_empty(steps, state.batch_size, self.input_size)
-        with self._chance_kept():
+        with self._preserve_rng_state():
             for frame in frames:
                 expected = self.predict(state)
                 frame.copy_(draw(expected, self.generator) if sample and draw else expected)
@@ -213,9 +216,9 @@ class PTNCN(nn.Module):
         Entry t was predicted before entry t of the sequence was seen. `mask` is (L, N), (N, L) or (L,).
         """
         if sequence.dim() not in (2, 3):
-            raise ValueError(f"sequence has shape {tuple(sequence.shape)}; (L, N, H) or (L, H) would be right")
+            raise ValueError(f"sequence: expected shape (L, N, H) or (L, H), got {tuple(sequence.shape)}")
         if mask is not None and mask.shape != sequence.shape[:-1]:
-            raise ValueError(f"mask has shape {tuple(mask.shape)}; this sequence wants {tuple(sequence.shape[:-1])}")
+            raise ValueError(f"mask: expected shape {tuple(sequence.shape[:-1])}, got {tuple(mask.shape)}")
         if sequence.dim() == 2:
             predictions, state = self._forward(sequence[:, None], state, learn, None if mask is None else mask[:, None])
             return predictions[:, 0], state
@@ -258,10 +261,18 @@ class PTNCN(nn.Module):
         views = self._views
         if views is None or not self._views_are_current():
             with self._gate.writing:
-                if views is not None:
+                views = self._views
+                if views is not None and not self._views_are_current():
                     self._forget_views()
-                views = self._views = self._view_parameters()
+                    views = None
+                if views is None:  # no other thread was first
+                    views = self._views = self._view_parameters()
         return views
+
+    def share(self, make: MakeSynapses) -> None:
+        """Send through the matrices that `make` makes of names and weights, such as those that ranks share."""
+        self._forget_views()
+        self._make_synapses = make
 
     # What checkpoints need
 
@@ -289,7 +300,7 @@ class PTNCN(nn.Module):
     def restore(self, tree: Mapping[str, Any]) -> None:
         wanted, given = _shapes(super().state_dict()), _shapes(tree["weights"])
         if wanted != given:
-            raise ValueError(f"the snapshot holds weights {given}; this network has {wanted}")
+            raise ValueError(f"snapshot: expected weights {wanted}, got {given}")
         self.learning.restore(tree["learning"])
         self.load_state_dict(tree["weights"])
         for name, queue in tree["postponed"].items():
@@ -376,7 +387,9 @@ class PTNCN(nn.Module):
             return layers, None
         bound = self._bound
         if not bound:
-            bound = self._bound = [bind_kernel(layers, self.learning, self.feedback, self.output, self.config)]
+            with self._gate.writing:
+                bound = self._bound or [bind_kernel(layers, self.learning, self.feedback, self.output, self.config)]
+                self._bound = bound
         return layers, bound[0]
 
     def _synapses(self) -> dict[str, Synapses]:
@@ -389,7 +402,9 @@ class PTNCN(nn.Module):
         depth = len(self.sizes) - 1
         choices = [choice] * depth if isinstance(choice, str) or callable(choice) else list(choice)
         if len(choices) != depth:
-            raise ValueError(f"activation names {len(choices)} functions; one, or one for each of {depth} layers")
+            raise ValueError(
+                f"activation: expected one function, or one for each of {depth} layers, got {len(choices)}"
+            )
         phi = [get_activation(each, self.config.winners, self.generator) for each in choices]
         hidden = self.config.hidden_prediction
         if hidden == "same":
@@ -398,8 +413,8 @@ class PTNCN(nn.Module):
         return phi, [self.output.mean] + [phi_o] * (depth - 1)
 
     @contextmanager
-    def _chance_kept(self) -> Iterator[None]:
-        """Put the source of chance back to where it was."""
+    def _preserve_rng_state(self) -> Iterator[None]:
+        """Restore the random generator afterwards."""
         before = self.generator.get_state()
         try:
             yield
@@ -408,20 +423,20 @@ class PTNCN(nn.Module):
 
     def _check_state(self, state: PTNCNState) -> None:
         if not isinstance(state, PTNCNState):
-            raise ValueError(f"the state is a {type(state).__name__}; one that begin() of this network made is wanted")
+            raise ValueError(f"state: expected what begin() of this network returns, got a {type(state).__name__}")
         if state.sizes != self.sizes:
-            raise ValueError(f"the state belongs to a network of sizes {state.sizes}; this one has {self.sizes}")
+            raise ValueError(f"state: expected layers of sizes {self.sizes}, got {state.sizes}")
         state.check()
         like = self.get_parameter("W1") if self._views is None else self._views[0].W.weight
         if state.corrected.dtype != like.dtype or state.corrected.device != like.device:
             raise ValueError(
-                f"the state is {state.corrected.dtype} on {state.corrected.device}; "
-                f"the network is {like.dtype} on {like.device}"
+                f"state: expected {like.dtype} on {like.device}, as the network, "
+                f"got {state.corrected.dtype} on {state.corrected.device}"
             )
         if (state.displacement is None) != (self.config.error_rule != "temporal") or (state.uncorrected is None) != (
             self.config.presynaptic != "z"
         ):
-            raise ValueError("the state belongs to a network with other rules: error_rule or presynaptic differ")
+            raise ValueError("state: expected one of a network with the same error_rule and presynaptic")
         if not state.held and not self._remembers:
             return
         wanted = {name for layer in self.layers if layer.memory is not None for name in layer.memory.held()}
@@ -430,7 +445,7 @@ class PTNCN(nn.Module):
         if bool(state.waiting) != (self.readout is not None and bool(self.readout.later)):
             raise ValueError("state: expected one of a network with the same horizons")
 
-    # Whoever looks at the parameters sees all that was learnt; who replaces them gets new views
+    # Reading the parameters writes what is queued first; replacing them makes new views
 
     def _settle(self) -> None:
         with self._gate.writing:
@@ -446,19 +461,21 @@ class PTNCN(nn.Module):
         self._bound = []
 
     def _views_are_current(self) -> bool:
-        """Whether the parameters are where they were: `.data` may be rebound without notice."""
+        """Whether the parameters are where and what they were: `.data` may be rebound without notice."""
         weights = self._parameters.values()
-        return self._addresses == tuple(map(_address, weights)) and all(map(_is_contiguous, weights))
+        same = self._addresses == tuple(map(_address, weights)) and all(map(_is_contiguous, weights))
+        return same and self._shapes == tuple(map(_shape, weights))
 
     def _view_parameters(self) -> list[Layer]:
         weights = {name: weight.detach() for name, weight in super().named_parameters()}
         dtype = weights["W1"].dtype
+        shapes = dict(zip(self._parameters, self._shapes, strict=True))
         for name, weight in weights.items():
-            if weight.shape != self._shapes[name] or weight.dtype != dtype:
-                wanted, given = tuple(self._shapes[name]), tuple(weight.shape)
-                raise ValueError(f"{name}: expected {wanted} numbers of {dtype}, got {given} of {weight.dtype}")
+            if weight.shape != (shape := shapes[name]) or weight.dtype != dtype:
+                given = tuple(weight.shape)
+                raise ValueError(f"{name}: expected {tuple(shape)} numbers of {dtype}, got {given} of {weight.dtype}")
         self._addresses = tuple(map(_address, self._parameters.values()))
-        return view_layers(weights, self.sizes, self._phi, self._phi_o, self.config.credit)
+        return view_layers(weights, self.sizes, self._phi, self._phi_o, self.config.credit, self._make_synapses)
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, nn.Parameter]]:
         self._settle()
@@ -482,8 +499,13 @@ class PTNCN(nn.Module):
         return self.__dict__.copy()
 
 
+def _plain(name: str, weight: Tensor) -> Synapses:
+    return Synapses(weight)
+
+
 _address: Any = Tensor.data_ptr
 _is_contiguous: Any = Tensor.is_contiguous
+_shape: Any = operator.attrgetter("shape")
 
 
 def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
@@ -496,12 +518,12 @@ def _cloned(pair: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
 
 def _check_sizes(input_size: int, hidden_sizes: Sequence[int]) -> tuple[int, ...]:
     if isinstance(hidden_sizes, int) or not isinstance(hidden_sizes, Sequence):
-        raise ValueError(f"hidden_sizes={hidden_sizes!r}: a list with the units of each layer would be right")
+        raise ValueError(f"hidden_sizes: expected a list with the units of each layer, got {hidden_sizes!r}")
     if not hidden_sizes:
-        raise ValueError("hidden_sizes is empty: a network has at least one layer")
+        raise ValueError("hidden_sizes: expected at least one layer, got an empty list")
     for size in (input_size, *hidden_sizes):
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise ValueError(f"a layer of {size!r} units: whole numbers of at least 1 would be right")
+            raise ValueError(f"sizes of layers: expected positive integers, got {size!r}")
     return (input_size, *hidden_sizes)
 
 
@@ -521,5 +543,5 @@ def _check_dtype(dtype: torch.dtype | str | None) -> torch.dtype | None:
         return None
     found = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
     if found not in (torch.float32, torch.float64):
-        raise ValueError(f"dtype={dtype!r}: float32 or float64 would be right")
+        raise ValueError(f"dtype: expected float32 or float64, got {dtype!r}")
     return found

@@ -66,19 +66,19 @@ class SecondOrder(nn.Module):
 
         Only `rows` (B,) teach, and `mask` (B,) were observed; None: all of them.
         """
-        config, told = self.config, self.features(z)
-        told = told if rows is None else told * rows[:, None]
-        told = torch.cat([told, reminder(self.P, config.ridge, config.forgetting, self.updates)])
-        gains = absorb(self.P, told, config.forgetting, self.updates).T  # (B+1, F)
+        config, features = self.config, self.features(z)
+        features = features if rows is None else features * rows[:, None]
+        features = torch.cat([features, reminder(self.P, config.ridge, config.forgetting, self.updates)])
+        gains = absorb(self.P, features, config.forgetting, self.updates).T  # (B+1, F)
         self.updates += 1
-        came = torch.cat([x.to(told), told.new_zeros(1, x.shape[1])])
+        came = torch.cat([x.to(features), features.new_zeros(1, x.shape[1])])
         for place, (horizon, later) in enumerate(zip(self.later, self.ahead, strict=True), start=1):
             then, pull = waiting["features"][:, horizon - 2], waiting["gains"][:, horizon - 2]
             if mask is not None:
                 pull = torch.cat([pull[:-1] * mask[:, None], pull[-1:]])
             later.addmm_(pull.T, self._cut(came - then @ later, place, pull[:-1].any(1)))
-        self._wait(waiting, told, gains, mask)
-        return gains.T @ self._cut(came - told @ W.to(told), 0, told[:-1].any(1))
+        self._wait(waiting, features, gains, mask)
+        return gains.T @ self._cut(came - features @ W.to(features), 0, features[:-1].any(1))
 
     def pass_by(self, waiting: dict[str, Tensor], mask: Tensor | None) -> None:
         """A step that does not teach: what waits gets older."""
@@ -87,15 +87,15 @@ class SecondOrder(nn.Module):
 
     def forecast(self, z: Tensor, coming: Tensor) -> Tensor:
         """(horizons, B, n₀) what is expected so many steps ahead; `coming` (B, n₀) is the prediction."""
-        told = self.features(z)
-        later = {h: (told @ W).to(coming) for h, W in zip(self.later, self.ahead, strict=True)}
+        features = self.features(z)
+        later = {h: (features @ W).to(coming) for h, W in zip(self.later, self.ahead, strict=True)}
         return torch.stack([later.get(h, coming) for h in self.horizons])
 
-    def _wait(self, waiting: dict[str, Tensor], told: Tensor, gains: Tensor, mask: Tensor | None) -> None:
-        """Queue what was told in this step; rows that were not observed (B,) stay where they are."""
+    def _wait(self, waiting: dict[str, Tensor], features: Tensor, gains: Tensor, mask: Tensor | None) -> None:
+        """Queue the features of this step; rows that were not observed (B,) stay where they are."""
         if not self.later:
             return
-        for name, newest in (("features", told), ("gains", gains)):
+        for name, newest in (("features", features), ("gains", gains)):
             moved = torch.cat([newest[:, None], waiting[name][:, :-1]], 1)
             if mask is not None:
                 moved[:-1] = torch.where(mask[:, None, None], moved[:-1], waiting[name][:-1])

@@ -34,15 +34,11 @@ class PTNCNState(State):
     def check(self) -> None:
         """Compare the tensors with what the state says of itself: both may come from a file."""
         rows, everything = self.batch_size, sum(self.sizes)
-        hidden = everything - self.sizes[0]
-        tensors = {"corrected": everything, "displacement": hidden, "uncorrected": everything}
-        for name, width in tensors.items():
-            tensor = getattr(self, name)
-            if tensor is not None and (tensor.shape != (rows, width) or tensor.dtype is not self.corrected.dtype):
-                raise ValueError(
-                    f"state.{name}: expected shape ({rows}, {width}) of {self.corrected.dtype}, "
-                    f"got {tuple(tensor.shape)} of {tensor.dtype}"
-                )
+        self._check_buffer("corrected", self.corrected, everything)
+        if self.displacement is not None:
+            self._check_buffer("displacement", self.displacement, everything - self.sizes[0])
+        if self.uncorrected is not None:
+            self._check_buffer("uncorrected", self.uncorrected, everything)
         for name, tensor in self.held.items():
             if len(tensor) != rows or tensor.dtype is not self.corrected.dtype:
                 raise ValueError(f"state.held[{name!r}]: expected {rows} rows, got shape {tuple(tensor.shape)}")
@@ -52,9 +48,17 @@ class PTNCNState(State):
         if self.seen is not None and self.seen.shape != (rows,):
             raise ValueError(f"state.seen: expected shape ({rows},), got {tuple(self.seen.shape)}")
 
+    def _check_buffer(self, name: str, tensor: Tensor, width: int) -> None:
+        rows, dtype = self.batch_size, self.corrected.dtype
+        if tensor.shape != (rows, width) or tensor.dtype is not dtype:
+            got = f"{tuple(tensor.shape)} of {tensor.dtype}"
+            raise ValueError(f"state.{name}: expected shape ({rows}, {width}) of {dtype}, got {got}")
+
     def is_contiguous(self) -> bool:
-        buffers = (self.corrected, self.displacement, self.uncorrected)
-        return all(buffer is None or buffer.is_contiguous() for buffer in buffers)
+        moved, z = self.displacement, self.uncorrected
+        apart = (moved is None or moved.is_contiguous()) and (z is None or z.is_contiguous())
+        held = not self.held or all(part.is_contiguous() for part in self.held.values())
+        return apart and held and self.corrected.is_contiguous()
 
     def remember(self, x: Tensor, z: list[Tensor], y: list[Tensor], e_z: list[Tensor], mask: Tensor | None) -> None:
         """Take over what the next step looks back at; masked rows keep what they had."""

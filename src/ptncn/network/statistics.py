@@ -27,10 +27,10 @@ class UsualFeedback(nn.Module):
         self.updates = 0
         self.register_buffer("square", torch.zeros(layers), persistent=False)
 
-    def observe(self, back: list[Tensor], rows: Tensor | None) -> None:
-        """Take in E e of a learning step, (B, n) a layer, as far as `rows` (B,) teach; None: all of them."""
+    def observe(self, back: list[Tensor], rows: Tensor | None, layers: slice = slice(None)) -> None:
+        """Take in E e of a learning step, (B, n) for each of `layers`, as far as `rows` (B,) teach; None: all."""
         now = [(own if rows is None else own[rows]).square().mean() for own in back]
-        self.square.mul_(self.decay).add_(torch.stack(now), alpha=1 - self.decay)
+        self.square[layers].mul_(self.decay).add_(torch.stack(now), alpha=1 - self.decay)
         self.updates += 1
 
     @property

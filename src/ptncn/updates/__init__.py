@@ -3,10 +3,9 @@
 from ptncn.updates.apply import LocalLearning
 from ptncn.updates.config import Group, Options
 from ptncn.updates.deferred import Synapses
-from ptncn.updates.factors import Activity, Factors
+from ptncn.updates.factors import Activity, Factors, rescaling
 from ptncn.updates.maxnorm import MaxNorm
 from ptncn.updates.optimizers import OPTIMIZERS, Optimizer
-from ptncn.updates.rescale import rescaling
 from ptncn.updates.schedule import Schedule
 
 __all__ = [

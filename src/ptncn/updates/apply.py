@@ -9,10 +9,9 @@ from torch import nn
 
 from ptncn.updates.config import Group, Options
 from ptncn.updates.deferred import Synapses
-from ptncn.updates.factors import Factors
+from ptncn.updates.factors import Factors, rescaling
 from ptncn.updates.maxnorm import MaxNorm
 from ptncn.updates.optimizers import OPTIMIZERS
-from ptncn.updates.rescale import rescaling
 
 
 class LocalLearning(nn.Module):
@@ -48,7 +47,7 @@ class LocalLearning(nn.Module):
         share = 1.0 / batch_size if self.config.reduction == "sum_then_mean" else 1.0
         for name, factors in updates.items():
             self._descend(name, weights[name], factors, share)
-        self.optimizer.updates += 1
+        self.optimizer.count_update()
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the kernel's structures, which belong to this process."""
@@ -56,7 +55,8 @@ class LocalLearning(nn.Module):
 
     def rules(self, groups: Sequence[Group]) -> list[Any]:
         """The kernel's description of the next step of each group."""
-        key = self.step_size(groups[0]), self.optimizer.updates if self.optimizer.varies else 0
+        optimizer = self.optimizer
+        key = self.step_size(groups[0]), optimizer.updates if optimizer.varies else 0
         if self._rules is None or self._rules[0] != key:
             sizes = [self.step_size(group) for group in groups]
             pairs = [(lr, self.decay(group, lr)) for lr, group in zip(sizes, groups, strict=True)]
@@ -83,7 +83,7 @@ class LocalLearning(nn.Module):
         if not projected:
             for name, ball in self.balls.items():
                 self._project(ball, weights[name], self.step_size(self.groups[name]))
-        self.optimizer.updates += 1
+        self.optimizer.count_update()
 
     def forget_bounds(self) -> None:
         """The weights were replaced."""
@@ -103,7 +103,7 @@ class LocalLearning(nn.Module):
 
     def _project(self, ball: MaxNorm, synapses: Synapses, lr: float, share: float = 1.0) -> None:
         longest = None if self.config.rescale == "none" else self.config.radius * share
-        height, width = synapses.weight.shape
+        height, width = synapses.shape
         ball.project(synapses, self.optimizer.growth(longest, lr, width, height))
         ball.version = synapses.weight._version
 

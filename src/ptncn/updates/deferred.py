@@ -34,6 +34,27 @@ class Synapses:
             out.addmm_(x @ pre.T, post)
         return out if onto is None else out.add_(onto)  # a product that adds to something is slower in MKL
 
+    def arrive(self) -> None:
+        """Wait until all that was sent is there. Here it is; ranks that share the products have to exchange them."""
+
+    def back(self, signal: Tensor) -> Tensor:
+        """signal Wᵀ, (B, from) from (B, to)."""
+        return signal @ self.write().T
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(from, to), of which `weight` may be some columns."""
+        return self.weight.shape[0], self.weight.shape[1]
+
+    def own(self, post: Tensor) -> Tensor:
+        """(B, own columns) the part of (B, to) that changes `weight`."""
+        return post
+
+    def row_norms(self) -> Tensor:
+        """(from, 1) the norms of the rows."""
+        norms: Tensor = torch.linalg.vector_norm(self.write(), dim=1, keepdim=True)
+        return norms
+
     def postpones(self, rows: int, keep: float = 1.0) -> bool:
         """Whether an update of so many rows is queued; that of a bias, which is read as it is, never is."""
         large = len(self.weight) > 1 and self.weight.numel() >= LARGE
@@ -41,6 +62,7 @@ class Synapses:
 
     def add(self, pre: Tensor, post: Tensor, scale: float, keep: float = 1.0) -> None:
         """weight = keep · weight + scale · preᵀ post."""
+        post = self.own(post)
         if not self.postpones(len(pre), keep):
             self.write().addmm_(pre.T, post, beta=keep, alpha=scale)
             return
@@ -77,7 +99,7 @@ class Synapses:
         return self.weight
 
     def queue(self) -> tuple[Tensor, Tensor]:
-        """P and Q: what is to be added to the weights is Pᵀ Q."""
+        """P and Q: Pᵀ Q is still to be added to the weights."""
         return self._pre[: self.queued], self._post[: self.queued]
 
     def restore_queue(self, pre: Tensor, post: Tensor) -> None:

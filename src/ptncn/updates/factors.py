@@ -77,3 +77,15 @@ def _norm(pre: Activity, post: Activity) -> Tensor:
     else:
         squared = (pre.gram * post.gram).sum().clamp_min(0.0)
     return squared.sqrt()
+
+
+def rescaling(factors: Factors, rule: str, radius: float) -> Tensor | None:
+    """(blocks,) what to multiply each block of an update with: `rule` is "unit", "clip" or "none".
+
+    The numbers stay on the device, so that no step waits for them.
+    """
+    if rule == "none":
+        return None
+    if rule == "unit":
+        return radius / factors.norms().clamp_min(1e-30)  # an update that is 0 stays 0
+    return radius / factors.norms().clamp_min(radius)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import torch
-
 from ptncn.updates.deferred import Synapses
 
 
@@ -27,8 +25,7 @@ class MaxNorm:
         self.bound += growth
         if self.bound < self.radius * 0.999:  # a margin for the rounding of the sum and of the norms
             return
-        weight = synapses.write()
-        norms = torch.linalg.vector_norm(weight, dim=1, keepdim=True)  # (from, 1)
+        weight, norms = synapses.write(), synapses.row_norms()
         if weight.device.type != "cpu":  # asking for the largest would wait for the device
             weight.mul_(self.radius / norms.clamp_min(self.radius))
             return

@@ -42,6 +42,10 @@ class Optimizer(nn.Module):
             for moment in self.moments:
                 self.register_buffer(f"{name}_{moment}", torch.zeros_like(weight), persistent=False)
 
+    def count_update(self) -> None:
+        """Note that every weight has been stepped once more."""
+        self.__dict__["updates"] += 1  # much faster than `nn.Module.__setattr__`, which small steps would notice
+
     def held(self, name: str) -> list[Tensor]:
         """The moments of the weights of that name; none where these do not learn."""
         buffers = dict(self.named_buffers())
@@ -49,7 +53,7 @@ class Optimizer(nn.Module):
 
     def step(self, name: str, synapses: Synapses, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
         """Move the weights (from, to) against preᵀ post; before that, shrink them by `decay`."""
-        weight, moments = synapses.weight, self.held(name)
+        weight, moments, post = synapses.weight, self.held(name), synapses.own(post)
         if self.kernel_code is not None and weight.is_cpu and kernels.load() is not None:
             first, second = self.places(*moments)
             kernels.update(self.rule(lr, decay), weight, first, second, pre, post)
@@ -77,8 +81,11 @@ class Optimizer(nn.Module):
         )
 
     def growth(self, longest: float | None, lr: float, width: int, height: int = 1) -> float:
-        """How much a step can lengthen one of `height` rows of `width`, updates being at most `longest`."""
-        raise NotImplementedError
+        """How much a step can lengthen one of `height` rows of `width`, updates being at most `longest`.
+
+        Without a bound, norms are looked at after every step.
+        """
+        return math.inf
 
 
 class SGD(Optimizer):
@@ -217,7 +224,7 @@ class Adafactor(Optimizer):
         usual = (rows.mean() * correction).sqrt()
         pre = pre * (usual / (rows * correction).sqrt().add_(self.config.eps))
         post = post / (columns * correction).sqrt().add_(self.config.eps)
-        squared = ((pre @ pre.T) * (post @ post.T)).sum().clamp_min(0.0) / synapses.weight.numel()
+        squared = ((pre @ pre.T) * (post @ post.T)).sum().clamp_min(0.0) / math.prod(synapses.shape)
         synapses.add(pre / squared.sqrt().clamp_min(1.0), post, scale=-lr, keep=1 - decay)
 
     def correction(self) -> float:

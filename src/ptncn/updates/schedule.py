@@ -27,7 +27,7 @@ class Schedule:
         if self.kind not in ("linear", "cosine", "exponential", "root"):
             raise ValueError(f"unknown schedule {self.kind!r}; choose one of: linear, cosine, exponential, root")
         if self.steps < 1:
-            raise ValueError(f"a schedule needs at least 1 step, not {self.steps}")
+            raise ValueError(f"schedule: expected at least 1 step, got {self.steps}")
         if self.final < 0 or (self.kind == "exponential" and self.final == 0):
             raise ValueError(f"a schedule of kind {self.kind} cannot end at {self.final}")
 
@@ -52,7 +52,7 @@ def get_schedule(choice: Mapping[str, Any] | Factor | None) -> Factor | None:
 
 
 def describe_schedule(schedule: Factor | None) -> dict[str, Any] | str | None:
-    """Plain values that `get_schedule` takes; a callable of one's own is only named as such."""
+    """Plain values that `get_schedule` takes; a callable of your own becomes "custom"."""
     if schedule is None:
         return None
     return asdict(schedule) if isinstance(schedule, Schedule) else "custom"
