@@ -1,0 +1,176 @@
+"""Data parallel by factors: ranks exchange activities, B·n numbers, and never gradients, n².
+
+A step of the network is a few products of activities with weights, and little else. The ranks share these products.
+Each gathers the results, so all of them know the drives, predictions and errors of the whole batch, the factors of
+every update among them, and take the same step as one process would. What is not a product is done by all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ptncn.distributed.ranks import Ranks, RanksError
+from ptncn.distributed.synapses import RowSynapses, UnitSynapses
+from ptncn.learner import check_mask
+from ptncn.network.ptncn import PTNCN
+from ptncn.network.state import PTNCNState, PTNCNStep
+from ptncn.updates import Synapses
+
+SPLITS = ("rows", "units")
+
+
+class DataParallel:
+    """A P-TNCN that learns from the rows of all ranks, as one process would from the whole batch.
+
+    Arguments:
+        net: the same on all ranks, and from now on to be used through this object only.
+        ranks: the ranks that share it; all of the process group by default.
+        split: "rows": a rank sends its own rows through all of the weights, and changes all of these by all rows.
+            "units": a rank sends all rows to its share of the units of each layer, and changes only the weights to
+            those. Each rank does 1/N of the work then, and the numbers that are exchanged are as many.
+        whole: `step` is given the whole batch on every rank, not the rank's own rows.
+
+    A state is that of the whole batch, and so are predictions and errors.
+    """
+
+    kind = PTNCN.kind
+
+    def __init__(self, net: PTNCN, ranks: Ranks | None = None, *, split: str = "units", whole: bool = False) -> None:
+        if split not in SPLITS:
+            raise ValueError(f"split={split!r}: choose one of: {', '.join(SPLITS)}")
+        self.net, self.ranks = net, ranks or Ranks()
+        self.split, self.whole = split, whole
+        self.input_size, self.output = net.input_size, net.output
+        self.ranks.check_same(describe(net) | {"split": split, "whole": str(whole)})
+        net.share(self._make_synapses)
+        self._divide_moments()
+
+    def rows(self, batch_size: int) -> slice:
+        """The rows of a batch that `step` is to be given on this rank."""
+        return slice(0, batch_size) if self.whole else self.ranks.share(batch_size)
+
+    def begin(self, batch_size: int) -> PTNCNState:
+        """A state for new sequences, `batch_size` on all ranks together."""
+        return self.net.begin(batch_size)
+
+    def step(self, x: Tensor, state: PTNCNState, *, learn: bool = True, mask: Tensor | None = None) -> PTNCNStep:
+        """As the network's own; `x` and `mask` are this rank's rows, the result has those of all ranks."""
+        if not self.whole:
+            x, mask = self._gather(x, state, mask)
+        return self.net.step(x, state, learn=learn, mask=mask)
+
+    def end(self, state: PTNCNState) -> None:
+        self.net.end(state)
+
+    def predict(self, state: PTNCNState) -> Tensor:
+        return self.net.predict(state)
+
+    def dream(self, state: PTNCNState, steps: int, *, sample: bool = False) -> Tensor:
+        """As the network's own."""
+        whole, self.whole = self.whole, True
+        try:
+            return self.net.dream(state, steps, sample=sample)
+        finally:
+            self.whole = whole
+
+    @property
+    def lr(self) -> float:
+        return self.net.lr
+
+    @lr.setter
+    def lr(self, value: float) -> None:
+        self.net.lr = value
+
+    # Checkpoints are those of the network
+
+    def options(self) -> dict[str, Any]:
+        return self.net.options()
+
+    def snapshot(self) -> dict[str, Any]:
+        """That of the whole network; all ranks have to ask for it."""
+        tree = self.net.snapshot()
+        for name, part in self._divided().items():
+            tree["weights"][name] = part.whole(part.weight)
+            tree["postponed"][name] = tuple(part.weight.new_empty(0, width) for width in part.shape)
+            moments = tree["learning"]["moments"]
+            for key in self._divided_moments(name, part):
+                moments[key] = part.whole(moments[key])
+        return tree
+
+    def restore(self, tree: Mapping[str, Any]) -> None:
+        """Take over a snapshot of the network, whatever the number of ranks that made it."""
+        weights, queues = dict(tree["weights"]), dict(tree["postponed"])
+        moments = dict(tree["learning"]["moments"])
+        for name, part in self._divided().items():
+            pre, post = queues[name]
+            weights[name] = weights[name] + pre.T @ post
+            queues[name] = pre[:0], part.own(post[:0])
+            for key in self._divided_moments(name, part):
+                moments[key] = part.own(moments[key])
+        learning = {**tree["learning"], "moments": moments}
+        self.net.restore({**tree, "weights": weights, "postponed": queues, "learning": learning})
+
+    # Inside
+
+    def _gather(self, x: Tensor, state: PTNCNState, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        batch_size, own = state.batch_size, self.ranks.share(state.batch_size)
+        like = state.corrected
+        x = torch.as_tensor(x, dtype=like.dtype, device=like.device)
+        if x.shape != (own.stop - own.start, self.input_size):
+            raise ValueError(
+                f"observation: expected the {own.stop - own.start} rows of rank {self.ranks.rank}, "
+                f"{self.input_size} numbers each, got shape {tuple(x.shape)}"
+            )
+        mask = check_mask(mask, len(x), like.device)
+        everything = x if mask is None else torch.cat([x, mask[:, None].to(x)], 1)
+        gathered = self.ranks.gather_rows(everything, batch_size)
+        self.ranks.arrive()
+        return (gathered, None) if mask is None else (gathered[:, :-1], gathered[:, -1].bool())
+
+    def _make_synapses(self, name: str, weight: Tensor) -> Synapses:
+        if self.split == "rows":
+            return RowSynapses(weight, self.ranks)
+        if self.net.readout is not None and name in ("W1", "E1"):  # least squares changes all of them at once
+            return Synapses(weight)
+        return UnitSynapses(weight, self.ranks)
+
+    def _divided(self) -> dict[str, UnitSynapses]:
+        parts = {name: part for layer in self.net.layers for name, part in layer.synapses().items()}
+        return {name: part for name, part in parts.items() if isinstance(part, UnitSynapses)}
+
+    def _divided_moments(self, name: str, part: UnitSynapses) -> list[str]:
+        """The moments that are as large as the weights; those of Adafactor are not, and every rank has them."""
+        optimizer = self.net.learning.optimizer
+        named = {f"{name}_{moment}" for moment in optimizer.moments}
+        return [key for key, value in optimizer.named_buffers() if key in named and value.dim() == 2]
+
+    def _divide_moments(self) -> None:
+        optimizer = self.net.learning.optimizer
+        for name, part in self._divided().items():
+            for key in self._divided_moments(name, part):
+                setattr(optimizer, key, part.own(getattr(optimizer, key)).contiguous())
+
+
+def describe(net: PTNCN) -> dict[str, str]:
+    """What has to be the same on all ranks."""
+    from ptncn import __version__
+
+    weights = hashlib.sha256()
+    for _, weight in sorted(net.state_dict().items()):
+        weights.update(weight.cpu().contiguous().numpy().tobytes())
+    options = json.dumps(net.options(), sort_keys=True, default=str)
+    return {
+        "version of ptncn": __version__,
+        "version of torch": torch.__version__,
+        "options of the network": hashlib.sha256(options.encode()).hexdigest()[:12],
+        "weights": weights.hexdigest()[:12],
+    }
+
+
+__all__ = ["DataParallel", "RanksError", "describe"]

@@ -1,0 +1,133 @@
+"""The processes that share a network, and what they say to each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from ptncn.messages import one_line
+
+WORD = 64
+"""Bytes of a value that ranks compare."""
+PATIENCE = timedelta(minutes=5)
+"""How long a rank waits for the others before it takes them for lost."""
+
+
+_all_gather: Any = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor  # its name before 2.13
+
+
+class RanksError(ValueError):
+    """The ranks do not fit each other, or cannot reach each other."""
+
+
+@contextmanager
+def connect(timeout: timedelta = PATIENCE) -> Iterator[Ranks]:
+    """Join the ranks that `torchrun` started; alone where it did not."""
+    if "RANK" not in os.environ:
+        os.environ |= {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+    address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+    try:
+        dist.init_process_group("gloo", timeout=timeout)
+    except (dist.DistError, RuntimeError, ValueError) as error:
+        raise RanksError(f"ranks: cannot meet at {address}: {one_line(error)}") from error
+    try:
+        yield Ranks()
+    finally:
+        dist.destroy_process_group()
+
+
+class Ranks:
+    """The ranks of a process group. All of them make the same calls in the same order."""
+
+    def __init__(self, group: dist.ProcessGroup | None = None) -> None:
+        if not dist.is_initialized():
+            raise RanksError("ranks: expected a process group; use ptncn.distributed.connect(), or torchrun")
+        self.group = group
+        self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
+        self.sent = 0
+        """Bytes that this rank has sent, as a ring sends them."""
+        self._under_way: list[tuple[Any, Callable[[], object]]] = []
+
+    def share(self, count: int) -> slice:
+        """Which of `count` rows or units this rank has: as many as the others, but for the last ones."""
+        each = -(-count // self.size)
+        return slice(min(self.rank * each, count), min((self.rank + 1) * each, count))
+
+    def gather_rows(self, own: Tensor, count: int) -> Tensor:
+        """(count, n) the rows of all ranks, in the order of ranks; they are there after `arrive`."""
+        each = -(-count // self.size)
+        whole = own.new_empty(each * self.size, *own.shape[1:])
+        self._gather(whole, _padded(own, each))
+        return whole[:count]
+
+    def gather_columns(self, own: Tensor, count: int) -> Tensor:
+        """(B, count) the columns of all ranks; they are there after `arrive`."""
+        each, rows = -(-count // self.size), len(own)
+        blocks = own.new_empty(self.size * each, rows)
+        whole = own.new_empty(rows, count)
+        self._gather(blocks, _padded(own.T, each), then=lambda: whole.copy_(blocks[:count].T))
+        return whole
+
+    def arrive(self) -> None:
+        """Wait for everything that is being gathered."""
+        for work, then in self._under_way:
+            work.wait()
+            then()
+        self._under_way.clear()
+
+    def add_up(self, value: Tensor) -> Tensor:
+        """The sum over all ranks, in place."""
+        self.sent += 2 * value.nbytes * (self.size - 1) // self.size
+        dist.all_reduce(value, group=self.group)
+        return value
+
+    def spread(self, value: Tensor, source: int) -> Tensor:
+        """What rank `source` has, into `value` of all ranks."""
+        dist.broadcast(value, group=self.group, group_src=source)
+        return value
+
+    def spread_rows(self, value: Tensor, source: int) -> Tensor:
+        """The same for a tensor of which the others do not know the number of rows."""
+        rows = int(self.spread(torch.tensor([len(value)]), source))
+        value = value.contiguous() if rows == len(value) else value.new_empty(rows, *value.shape[1:])
+        return self.spread(value, source) if rows else value
+
+    def any(self, *flags: bool) -> list[bool]:
+        """For each of the flags, whether it is set on any rank."""
+        raised = torch.tensor(flags, dtype=torch.uint8)
+        dist.all_reduce(raised, dist.ReduceOp.MAX, group=self.group)
+        return [bool(flag) for flag in raised]
+
+    def check_same(self, values: Mapping[str, str]) -> None:
+        """Compare named values, of which `WORD` bytes count, and say where ranks differ. All ranks raise alike."""
+        words = b"".join(value.encode()[:WORD].ljust(WORD) for value in values.values())
+        given = torch.frombuffer(bytearray(words), dtype=torch.uint8).view(1, -1)
+        everyone = self.gather_rows(given, self.size)
+        self.arrive()
+        for place, name in enumerate(values):
+            said = [
+                bytes(row[place * WORD : (place + 1) * WORD].tolist()).decode(errors="replace").strip()
+                for row in everyone
+            ]
+            for rank, value in enumerate(said):
+                if value != said[0]:
+                    raise RanksError(f"{name}: expected {said[0]} on rank {rank}, as on rank 0, got {value}")
+
+    def _gather(self, whole: Tensor, own: Tensor, then: Callable[[], object] = lambda: None) -> None:
+        self.sent += own.nbytes * (self.size - 1)
+        work = _all_gather(whole, own, group=self.group, async_op=True)
+        self._under_way.append((work, then))
+
+
+def _padded(own: Tensor, rows: int) -> Tensor:
+    """The same without gaps, with rows of zeros at its end."""
+    if len(own) == rows:
+        return own.contiguous()
+    return torch.cat([own, own.new_zeros(rows - len(own), *own.shape[1:])])

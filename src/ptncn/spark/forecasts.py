@@ -1,0 +1,76 @@
+"""From a streaming DataFrame of observations to one of predictions, forecasts, anomaly scores and alarms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ptncn.spark.session import ROCKSDB, check_packages
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+
+def forecast(
+    df: DataFrame,
+    *,
+    key: str,
+    targets: str | Sequence[str],
+    timestamp: str,
+    horizon: int = 1,
+    timeout: float | None = None,
+    **options: Any,
+) -> DataFrame:
+    """A streaming DataFrame with a row for each row of `df`; see `output_schema` for its columns.
+
+    Arguments:
+        df: streaming or not, with a column for the key, the timestamp and each target.
+        key: the column that says which stream a row belongs to.
+        targets: columns to predict.
+        timestamp: the column by which the rows of a key are ordered within a batch. Spark does not keep their order.
+        horizon: steps to forecast after each row, with bounds.
+        timeout: seconds after which a key that fell silent is forgotten. A last row says so: `silent` is true.
+        options: any other option of `ptncn.streaming.StreamOptions`, such as `alarm_rate` or `features`.
+
+    The state of a key is the blob of `Stream.to_bytes`, in Spark's state store, which has to be RocksDB. It is written
+    with the batch, so that after a failure and a restart from the checkpoint no row is lost, and none counts twice.
+    """
+    check_packages()
+    from ptncn.spark.processor import StreamProcessor
+    from ptncn.streaming.stream import Stream
+
+    names = [targets] if isinstance(targets, str) else list(targets)
+    features = options.get("features", ())
+    features = [features] if isinstance(features, str) else list(features)
+    for role, column in (("key", key), ("timestamp", timestamp), *(("targets", name) for name in names + features)):
+        if column not in df.columns:
+            raise ValueError(f"{role}: no column {column!r}; the columns are {', '.join(df.columns)}")
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout: expected a positive number of seconds, got {timeout!r}")
+    settings = {"targets": tuple(names), "timestamp": timestamp, "horizon": horizon, "key": key, **options}
+    Stream(**settings)  # refuses bad options here, not in a worker
+    conf = df.sparkSession.conf
+    if conf.get("spark.sql.streaming.stateStore.providerClass", "") != ROCKSDB:
+        conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+    wanted = df.select(*dict.fromkeys([key, timestamp, *names, *features]))
+    return wanted.groupBy(key).transformWithStateInPandas(
+        statefulProcessor=StreamProcessor(settings, output_schema(names, horizon).names, timeout),
+        outputStructType=output_schema(names, horizon),
+        outputMode="append",
+        timeMode="none" if timeout is None else "processingTime",
+    )
+
+
+def output_schema(targets: Sequence[str], horizon: int) -> StructType:
+    """key, index (rows of this key before), timestamp; for each target its value, `_predicted`, and for each step h
+    `_ahead{h}`, `_ahead{h}_lower` and `_ahead{h}_upper`; surprise, anomaly, alarm, severity and silent."""
+    from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
+
+    suffixes = ["", "_predicted"]
+    suffixes += [f"_ahead{h}{bound}" for h in range(1, horizon + 1) for bound in ("", "_lower", "_upper")]
+    fields: list[tuple[str, Any]] = [("key", StringType()), ("index", LongType()), ("timestamp", StringType())]
+    fields += [(f"{name}{suffix}", DoubleType()) for name in targets for suffix in suffixes]
+    fields += [("surprise", DoubleType()), ("anomaly", DoubleType()), ("alarm", BooleanType())]
+    fields += [("severity", DoubleType()), ("silent", BooleanType())]
+    return StructType([StructField(name, kind) for name, kind in fields])

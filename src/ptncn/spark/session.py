@@ -1,0 +1,56 @@
+"""Spark on this machine, and what it needs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+PACKAGES = {"pyspark": "pyspark", "pandas": "pandas", "pyarrow": "pyarrow", "protobuf": "google.protobuf"}
+
+
+def check_packages() -> None:
+    """Say in one line which packages are missing."""
+    missing = [package for package, module in PACKAGES.items() if not _is_there(module)]
+    if missing:
+        raise ImportError(f"ptncn.spark: {', '.join(missing)} not installed; try: pip install 'ptncn[spark]'")
+
+
+def check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java") if home is None else shutil.which("java", path=os.path.join(home, "bin"))
+    if found is None:
+        where = "on the PATH" if home is None else f"in JAVA_HOME={home}"
+        raise OSError(f"ptncn.spark: expected Java 17 or later {where}, found none")
+
+
+def local_session(cores: int = 2, **settings: Any) -> SparkSession:
+    """Spark in this process, with the state store that `forecast` needs; `settings` are further ones, by name."""
+    check_packages()
+    check_java()
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run the first python3 of the PATH
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("ptncn")
+    chosen = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        **settings,
+    }
+    for name, value in chosen.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False

@@ -1,0 +1,62 @@
+"""Readings of some devices as a folder of CSV files, what `ptncn stream --key` says of them, and what Spark said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from ptncn.streaming import Stream
+
+OPTIONS = {"key": "device", "targets": ("load",), "timestamp": "time"}
+SCORES = ("surprise", "anomaly", "alarm", "severity")
+
+
+def write(folder: Path, *, devices: int, rows: int, files: int, seed: int) -> None:
+    """`rows` for each device, in so many files; rows of a device are in the order of time."""
+    chance = np.random.default_rng(seed)
+    values = np.sin(np.arange(rows) / 5)[:, None] + chance.normal(scale=0.1, size=(rows, devices))
+    folder.mkdir(parents=True)
+    for number, part in enumerate(np.array_split(np.arange(rows), files)):
+        lines = ["time,device,load"]
+        lines += [f"{60 * i},device{d},{values[i, d]!r}" for i in part.tolist() for d in range(devices)]
+        (folder / f"{number:04}.csv").write_text("\n".join(lines).replace("np.float64(", "").replace(")", "") + "\n")
+
+
+def expected(folder: Path, horizon: int) -> dict[tuple[str, int], dict]:
+    """By device and number: what one process says, reading all files in their order."""
+    from ptncn.streaming import open_source
+
+    found, counts = {}, {}
+    whole = folder.parent / "all.csv"
+    parts = [path.read_text().splitlines() for path in sorted(folder.glob("*.csv"))]
+    whole.write_text("\n".join([parts[0][0], *(line for part in parts for line in part[1:])]) + "\n")
+    for out in Stream(open_source(str(whole)), horizon=horizon, **OPTIONS):
+        index = counts[out.key] = counts.get(out.key, -1) + 1
+        row = {"load": out.observed["load"]}
+        if out.prediction is not None:
+            row["load_predicted"] = out.prediction["load"]
+        for step in range(horizon):
+            name = f"load_ahead{step + 1}"
+            row |= {name: out.forecast[step]["load"]}
+            row |= {f"{name}_lower": out.lower[step]["load"], f"{name}_upper": out.upper[step]["load"]}
+        row |= {name: getattr(out, name) for name in SCORES}
+        found[out.key, index] = {name: value for name, value in row.items() if value is not None}
+    return found
+
+
+def said(folder: Path) -> list[tuple[tuple[str, int], dict]]:
+    """What a query wrote, as far as its log of committed files knows it."""
+    rows = []
+    committed = set()
+    for log in (folder / "_spark_metadata").iterdir():
+        if not log.name.startswith(".") and not log.name.endswith(".tmp"):
+            entries = [json.loads(line) for line in log.read_text().splitlines()[1:]]
+            committed |= {entry["path"].rsplit("/", 1)[1] for entry in entries}
+    for name in committed:
+        for line in (folder / name).read_text().splitlines():
+            row = json.loads(line)
+            place = row.pop("key"), row.pop("index")
+            rows.append((place, {name: value for name, value in row.items() if name not in ("timestamp", "silent")}))
+    return rows
