@@ -1,0 +1,90 @@
+"""`ptncn live`: watch learners learn on a page of your own machine, a moving world or a replayed feed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+import typer
+
+from ptncn.cli.common import Notices, grouped, note, one_line_errors, option
+from ptncn.cli.stream import (
+    Choosing,
+    Drifting,
+    Forecasting,
+    Keys,
+    Learning,
+    Reading,
+    Serving,
+    Timing,
+    import_live,
+    make_stream,
+)
+
+
+@dataclass
+class Replaying(Serving):
+    """Page."""
+
+    speed: str = option("Of a replay: 1x, 60x by the timestamps; 20/s in rows; or max.", "max")
+
+
+@dataclass
+class FurtherAhead(Forecasting):
+    """Forecasts and alarms of a feed."""
+
+    horizon: int = option("Steps to forecast after each row, with bounds.", 24, "--horizon", "-H", min=0)
+
+
+@grouped
+def live(
+    serving: Replaying,
+    reading: Reading,
+    choosing: Choosing,
+    timing: Timing,
+    keys: Keys,
+    learning: Learning,
+    forecasting: FurtherAhead,
+    drifting: Drifting,
+    file: Annotated[str | None, typer.Argument(help="A feed to replay: CSV, JSON lines or Parquet.")] = None,
+) -> None:
+    """Watch learners learn: a moving world, or a feed that is replayed at any speed.
+
+    Without a file, a P-TNCN and another learner (--learner, an LSTM unless you choose) predict bouncing objects side
+    by side while both learn; on the page you change the world, freeze or lesion them, and let them dream.
+
+    With a file, the page shows each target with its forecast, the anomaly score, alarms and drift. All options of
+    `ptncn stream` about columns, time, keys, learner and forecasts hold; nothing is written.
+
+    Everything stays on this machine, and everyone who opens the page sees the same world or feed. Ctrl-C ends it.
+
+    Examples:
+
+      ptncn live
+
+      ptncn live --learner gru-tbptt
+
+      ptncn live sensors.csv --speed 60x --horizon 24
+
+      ptncn live sensors.csv --key device --speed 200/s
+    """
+    torch.set_num_threads(1)
+    with one_line_errors():
+        package = import_live()
+        if file is None:
+            page = package.WorldPage(
+                **({} if learning.learner is None else {"rival": learning.learner}), seed=learning.seed
+            )
+        else:
+            pace = package.Pace(serving.speed)
+            groups = (reading, choosing, timing, keys, learning, forecasting, drifting)
+            stream, _ = make_stream(file, *groups, Notices())
+            page = package.StreamPage(stream, file, pace)
+        server = package.Server(page, serving.host, serving.port)
+        note(f"Open {server.url}\nCtrl-C ends it.")
+        page.start()
+        try:
+            server.run()
+        finally:
+            page.stop()

@@ -1,0 +1,146 @@
+"""Two learners side by side: equal data, equal size as far as it is possible, and clocks that only count their work."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ptncn.demo.simulate import LSTM, LSTM_OPTIONS, PIXELS, PTNCN, PTNCN_OPTIONS, count_weights
+from ptncn.learner import Learner, Surprising
+from ptncn.learners import make
+from ptncn.learners.registry import LEARNERS, describe
+
+UNITS = (128, 64)
+STEP_SIZES = {PTNCN: 1.2e-3, LSTM: 4e-3}
+"""Larger than in the demo, because a visitor waits for minutes, not for 30,000 frames: the best of four sizes for each
+on seed 7, with 2,400 frames of digits, then letters."""
+EXACT_UNITS = 16
+"""Units of an exact RTRL, whose step takes so long at equal size that there would be nothing to watch."""
+SMOOTH = 0.05
+"""Share of the newest frame in running means."""
+
+
+class Runner:
+    """A learner in the world: its state, its running error, its clock, and what was done to it."""
+
+    def __init__(self, name: str, learner: Learner, options: Mapping[str, Any], *, equal: bool = True) -> None:
+        self.name, self.learner, self.equal = name, learner, equal
+        entry = describe(name)
+        self.label = entry.label or name
+        self.about = entry.about.partition(", window")[0]
+        """What it is; the window is among the options."""
+        self.options = ", ".join(f"{option} {value}" for option, value in options.items())
+        self.weights = count_weights(learner) if isinstance(learner, nn.Module) else 0
+        self.state = learner.begin(1)
+        self.error = self.milliseconds = math.nan
+        self.surprise: list[float] = []
+        self._lesions: dict[str, dict[str, Tensor]] = {}
+
+    def show(self, x: Tensor, *, begins: bool, learn: bool, dream: bool) -> Tensor:
+        """(1, pixels) what the learner expected instead of `x`, which it then sees, unless it dreams."""
+        start = time.thread_time()
+        if begins and not dream:
+            self.learner.end(self.state)
+            self.state = self.learner.begin(1)
+        seen = self.learner.predict(self.state).clone() if dream else x
+        step = self.learner.step(seen, self.state, learn=learn and not dream)
+        self._note("milliseconds", 1e3 * (time.thread_time() - start))
+        self._hold()
+        if not bool(step.scored[0]):
+            return torch.zeros_like(x)
+        self._note("error", float((step.prediction - x).double().square().sum()))
+        if isinstance(step, Surprising):
+            self.surprise = [float(layer[0]) for layer in step.surprise]
+        return step.prediction.detach()
+
+    def parts(self) -> list[str]:
+        """What can be lesioned: each layer of a P-TNCN, the hidden layer of other networks."""
+        if self.name == PTNCN:
+            return [f"layer {number}" for number in range(1, len(self.learner.options()["hidden_sizes"]) + 1)]
+        return ["hidden layer"] if self._weights_of("hidden layer") else []
+
+    def lesion(self, part: str, on: bool) -> None:
+        """Hold all weights of a part at zero, or put back those it had."""
+        weights = self._weights_of(part)
+        if on and part not in self._lesions:
+            self._lesions[part] = {name: weight.detach().clone() for name, weight in weights.items()}
+            self._hold()
+        elif not on and part in self._lesions:
+            for name, before in self._lesions.pop(part).items():
+                weights[name].data.copy_(before)
+
+    @property
+    def lesions(self) -> list[str]:
+        return list(self._lesions)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that `go_back` needs, independent of what is learnt from now on."""
+        lesions = {part: {name: each.clone() for name, each in held.items()} for part, held in self._lesions.items()}
+        running = self.error, self.milliseconds, list(self.surprise)
+        return {
+            "learner": self.learner.snapshot(),
+            "state": self.state.clone(),
+            "lesions": lesions,
+            "running": running,
+        }
+
+    def go_back(self, tree: dict[str, Any]) -> None:
+        self.learner.restore(tree["learner"])
+        self.state = tree["state"].clone()
+        self._lesions = {part: dict(held) for part, held in tree["lesions"].items()}
+        self.error, self.milliseconds, self.surprise = tree["running"]
+
+    def _weights_of(self, part: str) -> dict[str, nn.Parameter]:
+        if not isinstance(self.learner, nn.Module):
+            return {}
+        named = dict(self.learner.named_parameters())
+        if self.name == PTNCN:
+            return {name: weight for name, weight in named.items() if name.endswith(part.removeprefix("layer "))}
+        return {name: weight for name, weight in named.items() if not name.startswith("readout")}
+
+    def _hold(self) -> None:
+        for part in self._lesions:
+            for weight in self._weights_of(part).values():
+                weight.data.zero_()
+
+    def _note(self, name: str, value: float) -> None:
+        before = getattr(self, name)
+        setattr(self, name, value if math.isnan(before) else (1 - SMOOTH) * before + SMOOTH * value)
+
+
+def make_pair(rival: str = LSTM, seed: int = 0, units: Sequence[int] = UNITS) -> list[Runner]:
+    """A P-TNCN and another learner of the registry with as many weights, both untrained."""
+    entry = describe(rival)
+    settings = {PTNCN: {**PTNCN_OPTIONS, "lr": STEP_SIZES[PTNCN]}, LSTM: {**LSTM_OPTIONS, "lr": STEP_SIZES[LSTM]}}
+    options = settings.get(rival, entry.default_options("video", online=True))
+    network = make(PTNCN, input_size=PIXELS, hidden_size=list(units), seed=seed, **settings[PTNCN])
+    exact = entry.size_class == "exact"
+    hidden = EXACT_UNITS if exact else equal_units(rival, count_weights(network))
+    other = make(rival, input_size=PIXELS, hidden_size=hidden, seed=seed, **options)
+    mine = Runner(PTNCN, network, settings[PTNCN])
+    return [mine, Runner(rival, other, options, equal=not exact and entry.size_class != "none")]
+
+
+def equal_units(name: str, weights: int) -> int:
+    """Hidden units with which a learner has about so many weights: their number is a quadratic in the units.
+
+    >>> equal_units("lstm-tbptt", 62_740)
+    12
+    """
+    if describe(name).size_class == "none":
+        return 1
+    few = (2, 4, 6)
+    counts = [count_weights(make(name, input_size=PIXELS, hidden_size=units)) for units in few]
+    quadratic = np.polyfit(few, counts, 2)
+    return min(range(1, weights // PIXELS + 2), key=lambda units: abs(float(np.polyval(quadratic, units)) - weights))
+
+
+def rivals() -> dict[str, str]:
+    """{name: label} of every learner of the registry but the P-TNCN."""
+    return {name: entry.label or name for name, entry in LEARNERS.items() if name != PTNCN}

@@ -1,0 +1,269 @@
+"""Serves one page and its messages; everything comes from this machine and stays on it.
+
+A visitor who reads slowly misses frames and delays nobody: each has a coroutine that sends what is newest when the
+last message has gone out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import json
+import secrets
+import socket
+import threading
+import time
+from importlib.resources import files
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.datastructures import Headers, QueryParams
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from ptncn.live.messages import LARGEST, Check, Command, Visitor, number, optional, parse, text
+
+COOKIE = "ptncn-token"
+MOST_VISITORS = 16
+MOST_MESSAGES = 60
+"""Messages that a visitor may send in a second."""
+LOOK = 0.008
+"""Seconds between two looks for something new."""
+PATIENCE = 30.0
+"""Seconds after which a visitor who takes nothing is gone."""
+TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".LICENSE": "text/plain"}
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class Page(Protocol):
+    """What a server shows."""
+
+    name: str
+    checks: dict[str, Check]
+
+    def hello(self) -> dict[str, Any]: ...
+
+    def receive(self, command: Command, visitor: Visitor) -> None: ...
+
+    def news(self, visitor: Visitor) -> list[bytes | dict[str, Any]]: ...
+
+
+def make_app(page: Page, *, token: str | None = None) -> ASGIApp:
+    """The application.
+
+    Arguments:
+        token: what a visitor has to know; None lets in anyone who comes by a name of this machine's own.
+    """
+    static = {file.name: file.read_bytes() for file in (files("ptncn.live") / "static").iterdir() if file.is_file()}
+    visitors: list[Visitor] = []
+
+    async def file(request: Request) -> Response:
+        name = request.path_params.get("name", "index.html")
+        if name not in static:
+            return PlainTextResponse("There is no such page.\n", 404)
+        kind = next(kind for ending, kind in TYPES.items() if name.endswith(ending))
+        response = Response(static[name], media_type=kind)
+        if token is not None and name == "index.html":
+            response.set_cookie(COOKIE, token, httponly=True, samesite="strict")
+        return response
+
+    async def download(request: Request) -> Response:
+        if not hasattr(page, "download"):
+            return PlainTextResponse("There is nothing to download.\n", 404)
+        try:
+            wanted = _parse_range(request.query_params)
+        except ValueError as error:
+            return PlainTextResponse(f"{error}\n", 400)
+        how = {"Content-Disposition": 'attachment; filename="ptncn.csv"'}
+        return StreamingResponse(page.download(*wanted), media_type="text/csv", headers=how)
+
+    async def live(websocket: WebSocket) -> None:
+        if len(visitors) >= MOST_VISITORS:
+            await websocket.close(1013, f"{MOST_VISITORS} visitors are here already")
+            return
+        await websocket.accept()
+        visitor = Visitor()
+        visitors.append(visitor)
+        sending = asyncio.create_task(_send(page, websocket, visitor, visitors))
+        try:
+            code = await _receive(page, websocket, visitor)
+        finally:
+            visitors.remove(visitor)
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+        if code is not None:
+            await websocket.close(code)
+
+    routes = [
+        Route("/", file),
+        Route("/download", download),
+        Route("/{name}", file),
+        WebSocketRoute("/live", live),
+    ]
+    return Guard(Starlette(routes=routes), token)
+
+
+async def _receive(page: Page, websocket: WebSocket, visitor: Visitor) -> int | None:
+    """Take a visitor's messages; one that is wrong is refused, and nothing else happens.
+
+    Returns when the visitor is gone, or the code to close the connection with when a message was too much.
+    """
+    begun, count = time.monotonic(), 0
+    while True:
+        message = await websocket.receive()
+        if message["type"] == "websocket.disconnect":
+            return None
+        said = message.get("text")
+        now = time.monotonic()
+        begun, count = (now, 1) if now - begun >= 1 else (begun, count + 1)
+        if said is None or len(said) > LARGEST or count > MOST_MESSAGES:
+            return 1009 if said is not None and len(said) > LARGEST else 1008
+        try:
+            page.receive(parse(said, page.checks), visitor)
+        except ValueError as error:
+            visitor.notices.append({"type": "refused", "why": str(error)})
+
+
+async def _send(page: Page, websocket: WebSocket, visitor: Visitor, visitors: list[Visitor]) -> None:
+    """Send what is new, as fast as the visitor takes it."""
+    try:
+        await _put(websocket, {"type": "hello", "page": page.name, **page.hello()})
+        while True:
+            while visitor.notices:
+                await _put(websocket, visitor.notices.popleft())
+            if visitor.changed("visitors", len(visitors)):
+                await _put(websocket, {"type": "visitors", "count": len(visitors)})
+            for news in page.news(visitor):
+                await _put(websocket, news)
+            await asyncio.sleep(LOOK)
+    except (WebSocketDisconnect, RuntimeError):  # the visitor went away in the middle of a message
+        return
+    except TimeoutError:
+        await websocket.close(1008)
+
+
+async def _put(websocket: WebSocket, message: bytes | dict[str, Any]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        if isinstance(message, bytes):
+            await websocket.send_bytes(message)
+        else:
+            await websocket.send_text(json.dumps(message, ensure_ascii=False, separators=(",", ":")))
+
+
+def _parse_range(query: QueryParams) -> tuple[str | None, float | None, float | None]:
+    def limit(name: str) -> float | None:
+        value = query.get(name)
+        try:
+            checked: float | None = optional(number(-1e15, 1e15))(None if value is None else float(value))
+        except ValueError:
+            raise ValueError(f"{name}: expected a number") from None
+        return checked
+
+    return optional(text(200))(query.get("key")), limit("start"), limit("end")
+
+
+class Guard:
+    """Lets in only visitors of the right host, from this very page, with the token if there is one."""
+
+    def __init__(self, app: ASGIApp, token: str | None) -> None:
+        self.app, self.token = app, token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        refusal = self._refusal(HTTPConnection(scope), websocket=scope["type"] == "websocket")
+        if refusal is None:
+            await self.app(scope, receive, _with_headers(send))
+        elif scope["type"] == "http":
+            await PlainTextResponse(f"{refusal}\n", 403, headers=HEADERS)(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008, "reason": refusal})
+
+    def _refusal(self, connection: HTTPConnection, *, websocket: bool) -> str | None:
+        host, origin = connection.headers.get("host", ""), connection.headers.get("origin")
+        if self.token is None and not is_loopback(urlsplit(f"//{host}").hostname or ""):
+            return "This page only answers to names of its own machine."
+        if (websocket and origin is None) or (origin is not None and urlsplit(origin).netloc != host):
+            return "This page only talks to itself."
+        if self.token is not None:
+            known = connection.query_params.get("token") or connection.cookies.get(COOKIE) or ""
+            if not hmac.compare_digest(known.encode(), self.token.encode()):
+                return "The token is missing or wrong: open the address that `ptncn` printed."
+        return None
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = Headers(raw=message["headers"]).mutablecopy()
+            headers.update(HEADERS)
+            message["headers"] = headers.raw
+        await send(message)
+
+    return sending
+
+
+def is_loopback(host: str) -> bool:
+    """
+    >>> [is_loopback(host) for host in ("localhost", "127.0.0.1", "::1", "0.0.0.0", "example.org")]
+    [True, True, True, False, False]
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Server:
+    """Listens at an address; `url` says where, with the token that any address but loopback needs."""
+
+    def __init__(self, page: Page, host: str = "127.0.0.1", port: int = 0) -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, port), family=family)
+        self.token = None if is_loopback(host) else secrets.token_urlsafe(24)
+        shown = f"[{host}]" if ":" in host else host
+        query = "" if self.token is None else f"?token={self.token}"
+        self.url = f"http://{shown}:{self._socket.getsockname()[1]}/{query}"
+        config = uvicorn.Config(
+            make_app(page, token=self.token),
+            log_level="warning",
+            access_log=False,
+            ws="websockets-sansio",
+            ws_max_size=LARGEST,
+            ws_max_queue=4,
+            ws_per_message_deflate=False,
+            server_header=False,
+            timeout_graceful_shutdown=1,
+            lifespan="off",
+        )
+        self._server = uvicorn.Server(config)
+        self._thread: threading.Thread | None = None
+
+    def run(self) -> None:
+        """Serve until Ctrl-C."""
+        self._server.run(sockets=[self._socket])
+
+    def start(self) -> None:
+        """Serve in a thread, until `stop`."""
+        self._thread = threading.Thread(target=self.run, name="ptncn server", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join()

@@ -1,0 +1,69 @@
+// Connects the page to its server, and hands messages to the view that it shows.
+import * as stream from "./stream.js";
+import * as world from "./world.js";
+
+const VIEWS = { world, stream };
+const connection = document.getElementById("connection");
+const notice = document.getElementById("notice");
+let view = null;
+let socket = null;
+let visitors = 1;
+let quiet = 0;
+
+history.replaceState(null, "", location.pathname); // the token is in a cookie now, and need not be in sight
+
+export function say(type, value = null) {
+  if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ type, value }));
+}
+
+function show(text, state) {
+  connection.textContent = text;
+  connection.className = `connection ${state}`;
+}
+
+function refuse(text) {
+  notice.textContent = text;
+  notice.hidden = false;
+  clearTimeout(quiet);
+  quiet = setTimeout(() => { notice.hidden = true; }, 8000);
+}
+
+function receive(message, payload) {
+  if (message.type === "hello") {
+    view = VIEWS[message.page];
+    document.getElementById(message.page).hidden = false;
+    view.begin(message, say);
+  } else if (message.type === "visitors") {
+    visitors = message.count;
+    show(visitors === 1 ? "Connected; you are alone here" : `Connected; ${visitors} people share this page`, "open");
+  } else if (message.type === "refused") {
+    refuse(`That did not work. ${message.why}`);
+  } else {
+    view?.receive(message, payload);
+  }
+}
+
+// The length of the header in four bytes, the header, and numbers or pixels.
+function unpack(buffer) {
+  const length = new DataView(buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  return [header, buffer, 4 + length];
+}
+
+function connect() {
+  const address = new URL("live", location.href);
+  address.protocol = address.protocol.replace("http", "ws");
+  socket = new WebSocket(address);
+  socket.binaryType = "arraybuffer";
+  socket.onmessage = ({ data }) => {
+    if (typeof data === "string") return receive(JSON.parse(data));
+    const [header, buffer, offset] = unpack(data);
+    return receive(header, { buffer, offset });
+  };
+  socket.onclose = () => {
+    show("Connection lost; trying again", "lost");
+    setTimeout(connect, 2000);
+  };
+}
+
+connect();

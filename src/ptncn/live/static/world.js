@@ -1,0 +1,290 @@
+// The moving world: three pictures, two charts, and everything that one can do to them.
+import { Chart, calm } from "./chart.js";
+
+const $ = (id) => document.getElementById(id);
+const KEPT = 1500;
+const WORDS = { digits: "Digits", letters: "Letters", shapes: "Shapes", clothes: "Clothes", drawing: "My drawing" };
+const BUTTONS = { pause: "paused", freeze: "frozen", dream: "dreaming" };
+const KEYS = { p: "pause", n: "step", f: "freeze", d: "dream", s: "snapshot", b: "back" };
+const SLIDERS = {
+  objects: (value) => `${value}`,
+  speed: (value) => (value === 0 ? "standing still" : `${Math.round(value * 100)} % of the width a frame`),
+  occlusion: (value) => (value === 0 ? "nothing hidden" : `${value} of 32 columns`),
+};
+
+let say = () => {};
+let hello = null;
+let state = null;
+let points = [];
+let charts = null;
+let waiting = null;
+let drawn = 0;
+let told = 0;
+
+export function begin(message, sender) {
+  const again = hello !== null;
+  [hello, say] = [message, sender];
+  points = message.curve;
+  $("clothes").textContent = `Clothes are ${message.clothes.replaceAll("`", "")}.`;
+  $("rival").replaceChildren(...Object.entries(message.rivals).map(([name, label]) => new Option(label, name)));
+  if (again) return;
+  $("calm").checked = calm.matches;
+  charts = { errors: new Chart($("errors"), 190, errorOptions), surprise: new Chart($("surprise"), 150, surpriseOptions) };
+  makeControls();
+  makePad(message.pad);
+  requestAnimationFrame(paint);
+}
+
+export function receive(message, payload) {
+  if (message.type === "state") showState(message);
+  if (message.type === "frame") {
+    const last = points.at(-1);
+    if (last && message.point[0] <= last[0]) points = points.filter((point) => point[0] < message.point[0]);
+    points.push(message.point);
+    if (points.length > KEPT) points.splice(0, points.length - KEPT);
+    waiting = { message, pixels: new Uint8ClampedArray(payload.buffer, payload.offset) };
+  }
+}
+
+// Pictures and curves are drawn when the browser is ready for them, whatever comes in between is left out.
+function paint(now) {
+  requestAnimationFrame(paint);
+  if (!waiting || !state || ($("calm").checked && now - drawn < 500)) return;
+  const { message, pixels } = waiting;
+  waiting = null;
+  const size = hello.canvas ** 2;
+  ["truth", "expected-0", "expected-1"].forEach((id, index) => picture($(id), pixels.subarray(index * size, (index + 1) * size)));
+  if (now - told > 400) {
+    told = now;
+    tell(message);
+    drawCurves();
+  }
+  drawn = now;
+}
+
+function picture(canvas, grey) {
+  const side = hello.canvas;
+  const image = new ImageData(side, side);
+  for (let i = 0; i < grey.length; i += 1) {
+    image.data.fill(grey[i], 4 * i, 4 * i + 3);
+    image.data[4 * i + 3] = 255;
+  }
+  canvas.getContext("2d").putImageData(image, 0, 0);
+}
+
+function drawCurves() {
+  const column = (index) => points.map((point) => point[index] ?? null);
+  const x = column(0);
+  const layers = Math.max(...points.map((point) => point.length)) - 4;
+  charts.errors.set([x, column(1), column(2), column(3)]);
+  if (layers > 0) charts.surprise.set([x, column(4), column(5)]);
+}
+
+// The first errors are huge: what matters is how they compare with repeating the last picture.
+const errorRange = (plot, low, high) => {
+  const copied = (plot.data[3] ?? []).filter((value) => value !== null);
+  return [0, Math.min(high ?? 1, 2.2 * Math.max(1, ...copied)) * 1.05];
+};
+
+const onFrames = { scales: { x: { time: false } }, cursor: { drag: { x: false, y: false } } };
+const fixed = (digits) => (plot, value) => (value === null ? "–" : value.toFixed(digits));
+const whole = { label: "frame", value: (plot, value) => (value === null ? "–" : value.toLocaleString("en")) };
+
+function errorOptions(colour) {
+  const label = state?.learners[1].label ?? "other";
+  return {
+    ...onFrames,
+    scales: { ...onFrames.scales, y: { range: errorRange } },
+    series: [
+      whole,
+      { label: "P-TNCN", stroke: colour("mine"), width: 2, value: fixed(1) },
+      { label, stroke: colour("other"), width: 2, value: fixed(1) },
+      { label: "last picture again", stroke: colour("copy"), width: 1.5, dash: [5, 4], value: fixed(1) },
+    ],
+  };
+}
+
+function surpriseOptions(colour) {
+  return {
+    ...onFrames,
+    series: [
+      whole,
+      { label: "layer 1", stroke: colour("mine"), width: 1.6, value: fixed(2) },
+      { label: "layer 2", stroke: colour("drift"), width: 1.6, value: fixed(2), scale: "above" },
+    ],
+    axes: [{}, {}, { scale: "above", side: 1, grid: { show: false } }],
+  };
+}
+
+// Words
+
+function tell(message) {
+  const [number, mine, other, copied] = message.point;
+  $("frames").textContent = `${number.toLocaleString("en")} frames`;
+  $("fps").textContent = message.rate === null || state.paused ? "" : `${message.rate.toFixed(0)} a second`;
+  state.learners.forEach((learner, index) => {
+    const error = message.point[1 + index];
+    const cost = message.milliseconds[index];
+    const weights = learner.weights ? `${learner.weights.toLocaleString("en")} weights` : "no weights";
+    const parts = [`error <b>${error === null ? "–" : error.toFixed(1)}</b>`, cost === null ? "" : `${cost.toFixed(1)} ms a frame`, weights];
+    $(`facts-${index}`).innerHTML = parts.filter(Boolean).join("<br>");
+  });
+  $("story").textContent = story(number, mine, other, copied);
+}
+
+function story(number, mine, other, copied) {
+  const [first, second] = state.learners;
+  if (state.problem) return `Stopped: ${state.problem}. “Start anew” begins with untrained learners.`;
+  const hurt = state.learners.flatMap((each) => each.lesions.map((part) => `${part} of the ${each.label}`));
+  const parts = [];
+  if (state.paused) parts.push("The world is paused.");
+  if (state.dreaming) parts.push("Both learners dream: they see their own guesses, and their error says how far the dream has drifted from the world.");
+  if (state.frozen) parts.push("Weights are frozen: nothing is learnt. The P-TNCN still corrects its state with each picture.");
+  if (hurt.length) parts.push(`Lesioned: ${hurt.join(", ")}.`);
+  if (mine !== null && other !== null && copied) {
+    const share = (error) => `${Math.round((100 * error) / copied)} %`;
+    const ahead = mine < 0.98 * other ? `${first.label} is ahead.` : other < 0.98 * mine ? `${second.label} is ahead.` : "They are about equal.";
+    parts.push(`After ${number.toLocaleString("en")} pictures the ${first.label} makes ${share(mine)} and the ${second.label} ${share(other)} of the error of repeating the last picture. ${ahead}`);
+  } else {
+    parts.push("The learners have just begun.");
+  }
+  return parts.join(" ");
+}
+
+// Controls
+
+function makeControls() {
+  const kinds = [...hello.kinds, "drawing"];
+  $("kinds").replaceChildren(...kinds.map((kind) => {
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: WORDS[kind] ?? kind });
+    button.dataset.kind = kind;
+    button.setAttribute("role", "radio");
+    button.onclick = () => say("kind", kind);
+    return button;
+  }));
+  $("kinds").onkeydown = (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const open = [...$("kinds").children].filter((each) => !each.disabled);
+    const next = open[(open.indexOf(document.activeElement) + step + open.length) % open.length];
+    next.focus();
+    next.click();
+  };
+  for (const id of Object.keys(SLIDERS)) {
+    $(id).oninput = () => { $(`${id}-value`).textContent = SLIDERS[id](Number($(id).value)); };
+    $(id).onchange = () => say(id, Number($(id).value));
+  }
+  for (const [id, flag] of Object.entries(BUTTONS)) $(id).onclick = () => say(id, !state[flag]);
+  for (const id of ["step", "snapshot", "back", "restart"]) $(id).onclick = () => say(id);
+  $("rival").onchange = () => say("rival", $("rival").value);
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, #pad")) return;
+    const id = KEYS[event.key.toLowerCase()];
+    if (id && !$(id).disabled) $(id).click();
+  });
+}
+
+function showState(message) {
+  const renamed = state?.learners[1].label !== message.learners[1].label;
+  state = message;
+  for (const button of $("kinds").children) {
+    const chosen = button.dataset.kind === state.kind;
+    button.setAttribute("aria-checked", chosen);
+    button.tabIndex = chosen ? 0 : -1;
+    if (button.dataset.kind === "drawing") button.disabled = !state.has_drawing;
+  }
+  for (const [id, words] of Object.entries(SLIDERS)) {
+    if (document.activeElement !== $(id)) $(id).value = state[id];
+    $(`${id}-value`).textContent = words(state[id]);
+  }
+  for (const [id, flag] of Object.entries(BUTTONS)) $(id).setAttribute("aria-pressed", state[flag]);
+  $("step").disabled = !state.paused;
+  $("back").disabled = state.snapshot === null;
+  $("back").title = state.snapshot === null ? "There is no snapshot yet" : `To frame ${state.snapshot.toLocaleString("en")}`;
+  const [left, right] = state.bar;
+  $("strip").hidden = right === left;
+  $("strip").style.left = `${(100 * left) / hello.canvas}%`;
+  $("strip").style.width = `${(100 * (right - left)) / hello.canvas}%`;
+  $("rival").value = state.learners[1].name;
+  showLesions();
+  $("honest").textContent = honesty();
+  if (renamed) charts.errors.draw();
+}
+
+function showLesions() {
+  const wanted = JSON.stringify(state.learners.map((each) => [each.label, each.parts]));
+  const place = $("lesions");
+  if (place.dataset.parts !== wanted) {
+    place.dataset.parts = wanted;
+    place.replaceChildren(...state.learners.flatMap((learner, index) => learner.parts.map((part) => {
+      const button = Object.assign(document.createElement("button"), { type: "button", textContent: `${learner.label}: ${part}` });
+      Object.assign(button.dataset, { learner: index, part });
+      button.onclick = () => say("lesion", { learner: index, part, on: !state.learners[index].lesions.includes(part) });
+      return button;
+    })));
+  }
+  for (const button of place.children) {
+    button.setAttribute("aria-pressed", state.learners[button.dataset.learner].lesions.includes(button.dataset.part));
+  }
+}
+
+function honesty() {
+  const [first, second] = state.learners;
+  const size = second.equal
+    ? `Both have about equally many weights (${first.weights.toLocaleString("en")} and ${second.weights.toLocaleString("en")}).`
+    : second.weights
+      ? `The ${second.label} is smaller (${second.weights.toLocaleString("en")} weights against ${first.weights.toLocaleString("en")}): at equal size a step would take too long to watch.`
+      : `The ${second.label} has no weights to learn.`;
+  const [mine, other] = state.learners.map((each) => `${each.label}: ${each.about}${each.options ? ` (${each.options})` : ""}.`);
+  return `${mine} ${other} ${size} Both see the same pictures in the same order and begin each scene, of 60 pictures, with an empty state. Errors and costs are running means over about 20 pictures; costs are processor time of the learner alone, in one thread.`;
+}
+
+// Drawing
+
+function makePad(side) {
+  const pad = $("pad");
+  const context = pad.getContext("2d");
+  const cells = new Uint8Array(side * side);
+  const pen = { x: side >> 1, y: side >> 1 };
+  let drawing = false;
+
+  const redraw = () => {
+    const image = new ImageData(side, side);
+    cells.forEach((value, i) => { image.data.set([value, value, value, 255], 4 * i); });
+    if (document.activeElement === pad) image.data.set([93, 180, 236, 255], 4 * (pen.y * side + pen.x));
+    context.putImageData(image, 0, 0);
+  };
+  const dab = (x, y) => {
+    for (const [dx, dy, value] of [[0, 0, 255], [1, 0, 255], [0, 1, 255], [1, 1, 255], [-1, 0, 140], [0, -1, 140], [2, 0, 140], [0, 2, 140]]) {
+      const [i, j] = [x + dx, y + dy];
+      if (i >= 0 && j >= 0 && i < side && j < side) cells[j * side + i] = Math.max(cells[j * side + i], value);
+    }
+  };
+  const moveTo = (event) => {
+    const box = pad.getBoundingClientRect();
+    const [x, y] = [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height].map((part) => Math.min(side - 1, Math.max(0, Math.floor(part * side))));
+    const steps = drawing ? Math.max(Math.abs(x - pen.x), Math.abs(y - pen.y), 1) : 1;
+    const [fromX, fromY] = drawing ? [pen.x, pen.y] : [x, y];
+    for (let step = 1; step <= steps; step += 1) dab(Math.round(fromX + ((x - fromX) * step) / steps), Math.round(fromY + ((y - fromY) * step) / steps));
+    Object.assign(pen, { x, y });
+    redraw();
+  };
+  pad.onpointerdown = (event) => { pad.setPointerCapture(event.pointerId); moveTo(event); drawing = true; };
+  pad.onpointermove = (event) => { if (drawing) moveTo(event); };
+  pad.onpointerup = pad.onpointercancel = () => { drawing = false; };
+  pad.onfocus = pad.onblur = redraw;
+  pad.onkeydown = (event) => {
+    const move = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    if (!move && event.key !== " ") return;
+    event.preventDefault();
+    if (move) {
+      pen.x = Math.min(side - 1, Math.max(0, pen.x + move[0]));
+      pen.y = Math.min(side - 1, Math.max(0, pen.y + move[1]));
+    } else dab(pen.x, pen.y);
+    redraw();
+  };
+  $("pad-clear").onclick = () => { cells.fill(0); redraw(); };
+  $("pad-use").onclick = () => say("drawing", btoa(String.fromCharCode(...cells)));
+  redraw();
+}

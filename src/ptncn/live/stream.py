@@ -1,0 +1,307 @@
+"""The page of a stream: observes what `ptncn stream` makes of its rows, without changing any of it."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ptncn.live.messages import Command, Visitor, fields, finite, flag, nothing, number, optional, pack, text, whole
+from ptncn.live.pace import Pace
+from ptncn.live.ring import Table, thin_out
+from ptncn.live.track import AGAINST_COPY, ALARM, ANOMALY, DRIFT, EACH, ROW, TARGETS, Alarm, Track, X
+from ptncn.messages import one_line
+from ptncn.streaming import Results, Stream
+from ptncn.streaming.session import BLOCK, KEYED_BLOCK
+
+ROWS, KEYED_ROWS = 100_000, 5_000
+"""Rows that are kept to look back at: of the only stream, and of each of many."""
+MOST_KEYS = 1_000
+MOST_TARGETS = 12
+MOST_ALARMS = 500
+LISTED = 100
+"""Keys in the list of a page."""
+PERIOD = 0.15
+"""Seconds between two looks of a visitor."""
+NAMES = ("at", "row", "anomaly", "alarm", "drift", "against_copy")
+
+
+class StreamPage:
+    """What visitors see of a stream.
+
+    `observe` takes each block of results from whatever runs the stream; `replay` runs it itself, at a pace.
+    """
+
+    name = "stream"
+
+    def __init__(self, stream: Stream, source: str, pace: Pace | None = None) -> None:
+        self.stream, self.source, self.pace = stream, source, pace
+        self.ended = False
+        self.problem: str | None = None
+        self.targets: list[str] = []
+        self.timed = False
+        """Whether x is a time in seconds since 1970; it is the number of the row otherwise."""
+        self._places: list[int] = []
+        self._tracks: dict[str, Track] = {}
+        self._alarms: deque[Alarm] = deque(maxlen=MOST_ALARMS)
+        self._alarm_changes = 0
+        self._version = 0
+        self._rates: deque[tuple[float, int]] = deque([(time.monotonic(), 0)], maxlen=10)
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.checks = {
+            "view": fields(
+                key=optional(text(200)),
+                start=optional(number(-1e15, 1e15)),
+                end=optional(number(-1e15, 1e15)),
+                last=optional(whole(1, ROWS)),
+                points=whole(50, 4000),
+            ),
+            "acknowledge": whole(0, 1 << 53),
+            "acknowledge_all": nothing,
+        }
+        if pace is not None:
+            self.checks |= {"pause": flag, "speed": text(20)}
+
+    # From the learner's thread
+
+    def observe(self, results: Results) -> None:
+        """Take note of a block."""
+        if not len(results):
+            return
+        with self._lock:
+            if not self._tracks:
+                self._begin(results)
+            x = self._positions(results)
+            if results.keys is None:
+                self._track("").add(results, np.arange(len(results)), x, self._places)
+            else:
+                keys = np.array(results.keys, dtype=object)
+                for key in dict.fromkeys(results.keys):
+                    rows = np.flatnonzero(keys == key)
+                    self._track(key).add(results, rows, x[rows], self._places)
+            for row in np.flatnonzero(results.steps.alarm).tolist():
+                self._alert(results, row, float(x[row]))
+            self._version += 1
+
+    def replay(self) -> None:
+        """Run the stream at the pace of the page, until it ends or `stop` is called."""
+        assert self.pace is not None
+        most = BLOCK if self.stream.options.key is None else KEYED_BLOCK
+        if self.stream.drift is not None:
+            most = 1  # what a drift does, it does before the next row
+        try:
+            while not self._stop.is_set():
+                due = self.pace.due(most)
+                if due <= 0:
+                    self._stop.wait(0.01)
+                    continue
+                results = self.stream.read(due)
+                if results is None:
+                    break
+                if len(results):
+                    self.observe(results)
+                    self.pace.took(len(results), self._moment(results))
+        except (ValueError, OSError, FloatingPointError) as error:
+            self.problem = one_line(error)
+        finally:
+            self.stream.close()
+            self.finish()
+
+    def start(self) -> None:
+        """Replay in a thread."""
+        self._thread = threading.Thread(target=self.replay, name="ptncn replay", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def finish(self) -> None:
+        """Nothing more will come; the page stays."""
+        self.ended = True
+        self._version += 1
+
+    def _begin(self, results: Results) -> None:
+        columns = results.columns
+        numeric = [name for name in columns.names if name not in columns.categories][:MOST_TARGETS]
+        self.targets = numeric
+        self._places = [columns.owners.index(columns.names.index(name)) for name in numeric]
+        self.timed = math.isfinite(self._moment(results)) and self._moment(results) > 1e8
+
+    def _positions(self, results: Results) -> Table:
+        """Where each row is on the x axis; never before the one in front of it."""
+        if not self.timed:
+            return np.arange(results.first, results.first + len(results), dtype=np.float64)
+        assert results.timestamps is not None
+        x = self.stream.clock.parser.parse(results.timestamps)
+        last = max((float(track.ring.last()[0, X]) for track in self._tracks.values() if len(track.ring)), default=x[0])
+        ascending = x if results.keys is not None else np.concatenate([[last], x])
+        ascending = np.fmax.accumulate(np.nan_to_num(ascending, nan=last))
+        return ascending[-len(x) :]
+
+    def _moment(self, results: Results) -> float:
+        """The time of the last row, NaN if there is none."""
+        if results.timestamps is None or self.stream.columns.timestamp is None:
+            return math.nan
+        return float(self.stream.clock.parser.parse(results.timestamps[-1:])[0])
+
+    def _track(self, key: str) -> Track:
+        """The track of a key, now the last of the dict; the one that was not seen for longest goes."""
+        track = self._tracks.pop(key, None)
+        if track is None:
+            keyed = self.stream.options.key is not None
+            track = Track(len(self._places), KEYED_ROWS if keyed else ROWS)
+            if len(self._tracks) >= MOST_KEYS:
+                quiet = next((name for name, each in self._tracks.items() if not each.open_alarms), None)
+                self._tracks.pop(quiet if quiet is not None else next(iter(self._tracks)))
+        self._tracks[key] = track
+        return track
+
+    def _alert(self, results: Results, row: int, x: float) -> None:
+        seen = results.row(row)
+        when = None if seen.timestamp is None else str(seen.timestamp)
+        cause = seen.cause or (self.targets[0] if len(self.targets) == 1 else None)
+        if len(self._alarms) == MOST_ALARMS and not self._alarms[0].acknowledged:
+            self._count_open(self._alarms[0], -1)
+        alarm = Alarm(seen.index, x, when, seen.key, cause, seen.severity)
+        self._alarms.append(alarm)
+        self._count_open(alarm, 1)
+        self._alarm_changes += 1
+
+    def _count_open(self, alarm: Alarm, change: int) -> None:
+        track = self._tracks.get(alarm.key or "")
+        if track is not None:
+            track.open_alarms += change
+            track.trouble = max(0.0, track.trouble + change * alarm.severity) if track.open_alarms else 0.0
+
+    # From the server
+
+    def hello(self) -> dict[str, Any]:
+        """What a new visitor needs to know once."""
+        options = self.stream.options
+        return {
+            "source": self.source,
+            "replay": self.pace is not None,
+            "keyed": options.key,
+            "horizon": options.horizon,
+            "level": options.level,
+            "alarm_rate": options.alarm_rate,
+            "drift": self.stream.drift is not None,
+            "kept": ROWS if options.key is None else KEYED_ROWS,
+        }
+
+    def receive(self, command: Command, visitor: Visitor) -> None:
+        """Show a visitor another part of the stream, take an alarm as seen, or change the pace of a replay."""
+        kind, value = command
+        if kind == "view":
+            visitor.view = value
+        elif kind == "acknowledge":
+            self._acknowledge([alarm for alarm in self._alarms.copy() if alarm.row == value])
+        elif kind == "acknowledge_all":
+            self._acknowledge(list(self._alarms.copy()))
+        elif kind == "pause" and self.pace is not None:
+            self.pace.pause(value)
+        elif kind == "speed" and self.pace is not None:
+            if value.endswith("x") and self.targets and not self.timed:
+                raise ValueError(f"speed: {value} needs timestamps, and there are none; try 20/s or max")
+            self.pace.set(value)
+        self._version += 1
+
+    def news(self, visitor: Visitor) -> list[bytes | dict[str, Any]]:
+        """The part of the stream that a visitor looks at, if anything is new about it."""
+        now = time.monotonic()
+        late = now - visitor.view.get("sent", 0.0)
+        if not visitor.view or late < PERIOD or not visitor.changed("window", (self._version, id(visitor.view))):
+            return []
+        visitor.view["sent"] = now
+        with self._lock:
+            return [self._window(visitor)]
+
+    def download(self, key: str | None, start: float | None, end: float | None) -> Iterator[str]:
+        """What is seen as CSV, every row of it."""
+        with self._lock:
+            track = self._tracks.get(key or "")
+            rows = np.empty((0, TARGETS)) if track is None else track.ring.window(start, end)[1]
+            names = [
+                *NAMES,
+                *(f"{name}{what}" for name in self.targets for what in ("", ".predicted", ".lower", ".upper")),
+            ]
+        yield ",".join(f'"{name}"' if set(name) & set('",\n') else name for name in names) + "\n"
+        for row in rows.tolist():
+            x = np.datetime64(round(row[X] * 1000), "ms").item().isoformat() if self.timed else repr(row[X])
+            yield ",".join([x, *("" if value != value else repr(value) for value in row[1:])]) + "\n"
+
+    def _acknowledge(self, alarms: list[Alarm]) -> None:
+        with self._lock:
+            for alarm in alarms:
+                if not alarm.acknowledged:
+                    alarm.acknowledged = True
+                    self._count_open(alarm, -1)
+            self._alarm_changes += 1
+
+    def _window(self, visitor: Visitor) -> bytes:
+        view, keyed = visitor.view, self.stream.options.key is not None
+        key = view["key"] if keyed and view["key"] is not None else self._most_troubled()
+        track = self._tracks.get(key)
+        header: dict[str, Any] = {"type": "window", **self._status(), "key": key if keyed else None}
+        if visitor.changed("alarms", self._alarm_changes):
+            header["alarms"] = [vars(alarm) for alarm in reversed(self._alarms)]
+        if keyed:
+            header["keys"] = self._listed()
+        if track is None:
+            return pack({**header, "rows": 0, "columns": 0, "fan": 0, "targets": []})
+        start = track.ring.last(view["last"])[0, X] if view["last"] is not None else view["start"]
+        first, rows = track.ring.window(start, view["end"])
+        low = [TARGETS + EACH * index + 2 for index in range(len(self.targets))]
+        high = [*(column + 1 for column in low), ANOMALY, ALARM, DRIFT, AGAINST_COPY, ROW]
+        bucket, thin = thin_out(rows, first, view["points"], low=low, high=high)
+        ends = track.ring.last(2)[:, X]
+        step = float(ends[1] - ends[0]) if len(ends) == 2 else 1.0
+        whole_span = track.ring.last(len(track.ring))[[0, -1], X].tolist()
+        header |= {"rows": len(thin), "columns": thin.shape[1], "fan": len(track.fan), "targets": self.targets}
+        header |= {"seen": len(rows), "bucket": bucket, "step": step, "span": whole_span}
+        # columns, not rows: the chart wants an array for each series
+        return pack(header, thin.T.tobytes() + track.fan.transpose(2, 1, 0).tobytes())
+
+    def _status(self) -> dict[str, Any]:
+        stats, now = self.stream.stats, time.monotonic()
+        if now - self._rates[-1][0] >= 0.3:
+            self._rates.append((now, stats.observations))
+        (then, before), (latest, after) = self._rates[0], self._rates[-1]
+        pace = self.pace
+        return {
+            "observations": stats.observations,
+            "rate": finite((after - before) / (latest - then)) if latest > then else None,
+            "against_copy": finite(stats.against_copy),
+            "alarm_count": stats.alarms,
+            "open_alarms": sum(track.open_alarms for track in self._tracks.values()),
+            "drifts": stats.drifts,
+            "bad_rows": stats.bad_rows,
+            "timed": self.timed,
+            "speed": None if pace is None else pace.speed,
+            "paused": pace is not None and pace.paused,
+            "ended": self.ended,
+            "problem": self.problem,
+        }
+
+    def _most_troubled(self) -> str:
+        return max(self._tracks, key=self._trouble, default="")
+
+    def _trouble(self, key: str) -> tuple[float, float]:
+        return self._tracks[key].trouble, self._tracks[key].highest
+
+    def _listed(self) -> list[dict[str, Any]]:
+        """The keys with the most trouble first: by the severity of open alarms, then by the highest score of late."""
+        keys = sorted(self._tracks, key=self._trouble, reverse=True)[:LISTED]
+        return [
+            {"key": key, "alarms": track.open_alarms, "highest": finite(track.highest), "rows": track.ring.total}
+            for key, track in ((key, self._tracks[key]) for key in keys)
+        ]

@@ -1,0 +1,228 @@
+"""The page of a stream: what it shows comes from the results of the stream, and changes none of them."""
+
+import csv
+import io
+import json
+import struct
+
+import numpy as np
+import pytest
+
+from ptncn.live import Pace, StreamPage
+from ptncn.live import stream as module
+from ptncn.live.messages import Visitor, parse
+from ptncn.live.track import ALARM, ANOMALY, EACH, ROW, TARGETS, X
+from ptncn.streaming import Stream
+from ptncn.streaming.formats import make_writer
+from ptncn.streaming.session import Session
+
+
+def feed(count, key=None, start="2026-01-01"):
+    """A wave with a jump that gives alarms."""
+    rng = np.random.default_rng(0)
+    times = np.datetime64(start, "s") + 60 * np.arange(count)
+    rows = []
+    for i, time in enumerate(times):
+        jump = 9.0 if i % 150 == 120 else 0.0
+        for name in key or [None]:
+            row = {"time": str(time), "a": float(np.sin(i / 8) + rng.normal(0, 0.05) + jump), "b": float(i % 5)}
+            rows.append(row if name is None else {**row, "device": name, "a": row["a"] - jump * (name == "calm")})
+    return rows
+
+
+def watched(rows, **options):
+    """A page that has seen a whole stream, and the blocks that it saw."""
+    page = StreamPage(Stream(rows, horizon=3, **options), "feed.csv")
+    blocks = []
+    while (results := page.stream.read(64)) is not None:
+        page.observe(results)
+        blocks.append(results)
+    return page, blocks
+
+
+def say(page, visitor, kind, value=None):
+    page.receive(parse(json.dumps({"type": kind, "value": value}), page.checks), visitor)
+
+
+def look(page, **view):
+    """The header, the rows and the forecasts that a new visitor gets."""
+    visitor = Visitor()
+    say(page, visitor, "view", {"points": 4000, **view})
+    (message,) = page.news(visitor)
+    (length,) = struct.unpack("<I", message[:4])
+    header = json.loads(message[4 : 4 + length])
+    numbers = np.frombuffer(message[4 + length :])
+    size = header["rows"] * header["columns"]
+    fan = numbers[size:].reshape(len(header["targets"]), 3, header["fan"])
+    return header, numbers[:size].reshape(header["columns"], header["rows"]).T, fan
+
+
+@pytest.fixture(scope="module")
+def seen():
+    return watched(feed(500))
+
+
+def test_the_page_shows_what_was_observed_expected_and_scored(seen):
+    page, blocks = seen
+    header, rows, _ = look(page)
+    assert header["targets"] == ["a", "b"]
+    assert rows[:, ROW].tolist() == list(range(500))
+    assert np.array_equal(np.diff(rows[:, X]), np.full(499, 60.0))
+    for column, values in ((0, "observed"), (1, "predicted")):
+        expected = np.concatenate([b.observed if values == "observed" else b.steps.predicted for b in blocks])
+        assert np.array_equal(rows[:, [TARGETS + column, TARGETS + EACH + column]], expected, equal_nan=True)
+    assert np.array_equal(rows[:, ANOMALY], np.concatenate([b.steps.anomaly for b in blocks]), equal_nan=True)
+    assert rows[:, ALARM].sum() == page.stream.stats.alarms > 0
+    assert header["against_copy"] == pytest.approx(page.stream.stats.against_copy, rel=1e-5)
+
+
+def test_the_interval_of_a_row_was_given_one_row_before(seen):
+    page, blocks = seen
+    _, rows, _ = look(page)
+    lower = np.concatenate([block.steps.lower for block in blocks])
+    assert np.array_equal(rows[1:, TARGETS + 2], lower[:-1, 0, 0], equal_nan=True)
+
+
+def test_the_forecast_is_that_of_the_last_row(seen):
+    page, blocks = seen
+    header, _, fan = look(page)
+    steps = blocks[-1].steps
+    assert header["fan"] == 3
+    assert header["step"] == 60
+    assert np.array_equal(fan.transpose(2, 1, 0)[:, 0], steps.forecast[-1])
+    assert np.array_equal(fan.transpose(2, 1, 0)[:, 2], steps.upper[-1])
+
+
+def test_a_visitor_can_look_back(seen):
+    _, everything, _ = look(seen[0])
+    header, rows, _ = look(seen[0], start=everything[100, X], end=everything[200, X])
+    assert np.array_equal(rows, everything[100:201], equal_nan=True)
+    assert header["seen"] == 101
+    assert np.array_equal(look(seen[0], last=50)[1], everything[-50:], equal_nan=True)
+
+
+def test_a_long_stream_is_thinned_out_without_losing_a_peak(seen):
+    _, everything, _ = look(seen[0])
+    header, rows, _ = look(seen[0], points=50)
+    assert len(rows) <= 52
+    assert header["bucket"] > 1
+    for column in (TARGETS, ANOMALY):
+        assert np.nanmax(rows[:, column]) == np.nanmax(everything[:, column])
+
+
+def test_alarms_are_listed_and_acknowledged_once_for_all():
+    page, blocks = watched(feed(500))
+    places = [block.first + row for block in blocks for row in np.flatnonzero(block.steps.alarm)]
+    header, _, _ = look(page)
+    assert [alarm["row"] for alarm in header["alarms"]] == places[::-1]
+    assert header["open_alarms"] == len(places)
+    for _ in range(2):  # a second time changes nothing
+        say(page, Visitor(), "acknowledge", int(places[0]))
+        header, _, _ = look(page)
+        assert header["open_alarms"] == len(places) - 1
+        assert header["alarms"][-1]["acknowledged"]
+    say(page, Visitor(), "acknowledge_all")
+    assert look(page)[0]["open_alarms"] == 0
+    assert page._tracks[""].trouble == 0
+
+
+def test_keys_with_the_severest_open_alarms_come_first_and_each_has_its_own_rows():
+    page, blocks = watched(feed(400, key=["calm", "wild"]), key="device", targets=["a"])
+    header, rows, _ = look(page)
+    assert [each["key"] for each in header["keys"]] == ["wild", "calm"]
+    keys = np.concatenate([np.array(block.keys) for block in blocks])
+    severity = np.concatenate([np.where(block.steps.alarm, block.steps.severity, 0) for block in blocks])
+    assert severity[keys == "wild"].sum() > 2 * severity[keys == "calm"].sum()
+    counts = {name: (severity[keys == name] > 0).sum() for name in ("wild", "calm")}
+    assert {each["key"]: each["alarms"] for each in header["keys"]} == counts
+    assert header["key"] == "wild"  # what is in most trouble is shown unless a visitor chooses
+    observed = np.concatenate([block.observed for block in blocks])
+    assert rows[:, TARGETS].tolist() == observed[keys == "wild", 0].tolist()
+    assert look(page, key="calm")[1][:, TARGETS].tolist() == observed[keys == "calm", 0].tolist()
+    assert look(page, key="nobody")[0]["rows"] == 0
+
+
+def test_many_keys_stay_within_bounds(monkeypatch):
+    monkeypatch.setattr(module, "MOST_KEYS", 3)
+    page, _ = watched(feed(20, key=[f"k{i}" for i in range(6)]), key="device")
+    assert len(page._tracks) == 3
+
+
+def test_the_download_holds_every_row_in_sight(seen):
+    page, _ = seen
+    _, everything, _ = look(page)
+    text = "".join(page.download(None, everything[100, X], everything[102, X]))
+    header, *rows = csv.reader(io.StringIO(text))
+    assert header[:3] == ["at", "row", "anomaly"]
+    assert [row[0] for row in rows] == ["2026-01-01T01:40:00", "2026-01-01T01:41:00", "2026-01-01T01:42:00"]
+    assert header[TARGETS : TARGETS + 4] == ["a", "a.predicted", "a.lower", "a.upper"]
+    assert [float(row[TARGETS]) for row in rows] == everything[100:103, TARGETS].tolist()
+    first = "".join(page.download(None, None, everything[0, X])).splitlines()[1].split(",")
+    assert first[ANOMALY] == ""
+
+
+def test_rows_without_timestamps_are_numbered():
+    page, _ = watched([[float(i % 7)] for i in range(50)])
+    header, rows, _ = look(page)
+    assert not header["timed"]
+    assert rows[:, X].tolist() == list(range(50))
+
+
+def test_rows_out_of_order_do_not_disorder_the_page():
+    rows = feed(60)
+    rows[30], rows[40] = rows[40], rows[30]
+    page, _ = watched(rows)
+    assert (np.diff(look(page)[1][:, X]) >= 0).all()
+
+
+def test_a_replay_gives_what_the_stream_gives_by_itself(seen):
+    page = StreamPage(Stream(feed(500), horizon=3), "feed.csv", Pace("max"))
+    page.replay()
+    assert page.ended
+    assert page.problem is None
+    ours, theirs = look(page)[1], look(seen[0])[1]
+    columns = [column for column in range(theirs.shape[1]) if column != 5]  # a mean over the rows of each block
+    assert np.array_equal(ours[:, columns], theirs[:, columns], equal_nan=True)
+
+
+def test_a_replay_that_fails_says_why():
+    page = StreamPage(Stream([[1.0], ["x", "y"]]), "feed.csv", Pace("max"))
+    page.replay()
+    assert "row" in page.problem or "column" in page.problem
+
+
+def test_visitors_change_the_speed_of_a_replay_and_pause_it():
+    page = StreamPage(Stream(feed(50)), "feed.csv", Pace("max"))
+    say(page, Visitor(), "pause", True)
+    say(page, Visitor(), "speed", "10/s")
+    assert page.pace.paused
+    assert page.pace.due(99) == 0
+    with pytest.raises(ValueError, match="speed: expected"):
+        say(page, Visitor(), "speed", "warp")
+    assert page.pace.speed == "10/s"
+
+
+def test_visitors_of_a_running_stream_cannot_hold_it_up():
+    page = StreamPage(Stream(feed(50)), "feed.csv")
+    for kind in ("pause", "speed"):
+        with pytest.raises(ValueError, match="unknown message"):
+            say(page, Visitor(), kind, True)
+
+
+def test_the_output_of_a_stream_is_the_same_bytes_with_and_without_the_page(tmp_path):
+    def run(name, shown):
+        session = Session(Stream(feed(600), horizon=2), make_writer("csv", None), out=str(tmp_path / name))
+        if shown:
+            page = StreamPage(session.stream, "feed.csv")
+            visitor = Visitor()
+            say(page, visitor, "view", {"points": 100})
+
+            def watch(results):
+                page.observe(results)
+                page.news(visitor)
+
+            session.watch = watch
+        session.run()
+        return (tmp_path / name).read_bytes()
+
+    assert run("with", True) == run("without", False)
