@@ -16,11 +16,20 @@ from typing import Any
 import torch
 
 from ptncn.cli.demo import FULL
-from ptncn.demo.learners import LSTM, LSTM_OPTIONS, PIXELS, PTNCN, PTNCN_OPTIONS, make_learners
-from ptncn.demo.simulate import Size, predictable, simulate
-from ptncn.files import write_atomically
+from ptncn.demo.simulate import (
+    LSTM,
+    LSTM_OPTIONS,
+    PIXELS,
+    PTNCN,
+    PTNCN_OPTIONS,
+    Size,
+    make_learners,
+    predictable,
+    simulate,
+)
 from ptncn.learners import make
-from ptncn.records.record import versions
+from ptncn.records import versions
+from ptncn.system import write_atomically
 
 SEED = 7
 TRIED: dict[str, list[dict[str, Any]]] = {

@@ -18,8 +18,8 @@ from typing import Any
 
 from rich.console import Console
 
-from ptncn.files import write_atomically
 from ptncn.learners.registry import describe
+from ptncn.system import write_atomically
 from speed.cases import ALL, QUICK, measure
 from speed.extras import LONG_RUNS, measure_generator, measure_growth, measure_long_run, profile_step
 from speed.limits import Read, matrix_rate

@@ -69,8 +69,8 @@ def anomalies(record: Record) -> list[str]:
         "## Anomaly scores",
         "",
         f"`{record['command']}`. 55 series with planted anomalies, scored as in the Numenta Anomaly Benchmark: 0 is a "
-        "detector that is silent, 100 a perfect one, with one threshold for all files. Settings were chosen on an "
-        f"earlier version of these corpora, with the seeds {', '.join(map(str, tuned))}; the scores here are therefore "
+        "detector that is silent, 100 a perfect one, with one threshold for all files. Settings were chosen on corpora "
+        f"of the same generators, with the seeds {', '.join(map(str, tuned))}; the scores here are therefore "
         "optimistic, and a benchmark of real labelled streams has not been tried.",
         "",
         f"| | {' | '.join(f'corpus {seed}' for seed in seeds)} | mean |",

@@ -12,7 +12,6 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +25,7 @@ def build(compiler: str) -> Path:
     package = COPY / "ptncn"
     shutil.rmtree(package, ignore_errors=True)
     shutil.copytree(ROOT / "src/ptncn", package, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
-    library = package / "kernels" / f"_step{sysconfig.get_config_var('EXT_SUFFIX')}"
+    library = package / "kernels" / "_step.kernel.so"
     source = package / "kernels/step.c"
     subprocess.run([compiler, *FLAGS, *SANITIZERS, "-fopenmp", "-o", library, source, "-lm"], check=True)
     asked = subprocess.run([compiler, "-print-file-name=libasan.so"], check=True, capture_output=True, text=True)

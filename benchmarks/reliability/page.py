@@ -18,8 +18,8 @@ TITLES = {
 INTRO = """# Reliability
 
 Campaigns that look for crashes, lost files and wrong answers. Each number comes from a record in
-[results/reliability](../results/reliability), and each record names its command, seed and commit. This page is made
-by `python benchmarks/reliability/page.py`.
+`results/reliability`, and each record names its command, seed and commit. This page is made by
+`python benchmarks/reliability/page.py`.
 """
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ptncn.files import write_atomically
+from ptncn.system import write_atomically
 from speed.cases import Row
 from speed.machine import warning
 from speed.roofline import roofline

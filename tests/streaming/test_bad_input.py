@@ -174,7 +174,7 @@ class TestOutput:
         with start("stream", path, *COPY, stdout=subprocess.PIPE) as process:
             process.stdout.readline()
             process.stdout.close()
-            assert "the output is no longer read" in process.stderr.read().decode()
+            assert "the output was closed" in process.stderr.read().decode()
         assert process.returncode == 141
 
 

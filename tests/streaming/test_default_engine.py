@@ -2,6 +2,7 @@
 
 import json
 import threading
+import zlib
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import pairwise
 
@@ -9,9 +10,10 @@ import numpy as np
 import pytest
 from feeds import sines
 
+from ptncn.checkpoint import CheckpointError
 from ptncn.streaming import Stream
 from ptncn.streaming.alerts import Alerts
-from ptncn.streaming.blob import BlobError, pack, unpack
+from ptncn.streaming.blob import HEAD, MAGIC, VERSION, BlobError, pack, unpack
 from ptncn.streaming.defaults import LearnerSpec
 
 TINY = LearnerSpec(hidden=(4,))
@@ -103,6 +105,48 @@ def test_a_blob_that_is_none_or_was_altered_is_refused():
     ):
         with pytest.raises(BlobError, match=message):
             unpack(broken)
+
+
+def forged(text: bytes) -> bytes:
+    """A blob with the right checksum, whatever it holds."""
+    return HEAD.pack(MAGIC, VERSION, zlib.crc32(text, zlib.crc32(len(text).to_bytes(8, "little"))), len(text)) + text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[" * 100_000,
+        b'{"l":' * 50_000,
+        b'{"a":["f8",[1000000000000],0]}',
+        b'{"a":["O",[1],0]}',
+        b'{"d":7}',
+        b"3",
+    ],
+    ids=["brackets", "deep", "huge", "objects", "no pairs", "number"],
+)
+def test_a_forged_blob_is_refused_in_one_line(tmp_path, text):
+    (tmp_path / "c").write_bytes(forged(text))
+    for refuse in (lambda: Stream.from_bytes(forged(text)), lambda: Stream().load(tmp_path / "c")):
+        with pytest.raises((BlobError, CheckpointError)) as caught:
+            refuse()
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "path", ["options.slots", "streams", "streams.engine.forecaster", "history.pairs", "learner.kind", "keys"]
+)
+def test_a_tree_with_something_else_in_it_is_refused(path):
+    stream = Stream(network=TINY)
+    stream.feed(sines(40))
+    tree = unpack(stream.to_bytes())
+    *way, last = path.split(".")
+    for value in (None, {}):
+        within = tree
+        for name in way:
+            within = within[name]
+        within[last] = value
+        with pytest.raises(BlobError):
+            Stream.from_bytes(pack(tree))
 
 
 @pytest.mark.parametrize("change", [{"horizon": 4}, {"level": 0.5}, {"alarm_rate": 0.05}])

@@ -11,7 +11,7 @@ from feeds import finish, start, write_csv
 from typer.testing import CliRunner
 
 from ptncn.streaming import Stream
-from ptncn.streaming.stream import read_checkpoint
+from ptncn.streaming.blob import read_checkpoint
 
 pytest.importorskip("river")
 
@@ -80,7 +80,7 @@ def test_a_step_size_that_is_up_stays_up_over_a_kill_and_comes_back(feed, tmp_pa
     found = drifts(tmp_path / "whole.csv")
     moment = whole.index(b"\n%d," % (found[0] + 30))  # in the middle of the 60
     again = ("stream", feed, "-o", out, *options)
-    again += ("--checkpoint", tmp_path / "c", "--checkpoint-every", 0.001, "--resume")
+    again += ("--checkpoint", tmp_path / "c", "--checkpoint-every", 0.01, "--resume")
     process = start(*again)
     while process.poll() is None and not (out.exists() and out.stat().st_size > moment):
         time.sleep(0.001)

@@ -98,14 +98,14 @@ def test_a_key_is_forecast_from_a_checkpoint(tmp_path):
 
 @pytest.mark.parametrize("weights", ["own", "shared"])
 def test_killed_and_resumed_the_bytes_are_the_same(tmp_path, weights):
-    rows = interleaved((280, 240, 200))
+    rows = interleaved((120, 100, 80))
     path = tmp_path / "x.csv"
     path.write_text("device,x\n" + "".join(f"{row['device']},{row['x']:.4f}\n" for row in rows))
     command = ("stream", path, "--key", "device", "--key-limit", 2, "--weights", weights, "--hidden", 4)
     code, said = finish(start(*command, "-o", tmp_path / "whole.csv"))
     assert code == 0, said
     whole, out = (tmp_path / "whole.csv").read_bytes(), tmp_path / "o.csv"
-    command += ("-o", out, "--checkpoint", tmp_path / "c", "--checkpoint-every", 0.01, "--resume")
+    command += ("-o", out, "--checkpoint", tmp_path / "c", "--checkpoint-every", 0.05, "--resume")
     process = start(*command)
     while process.poll() is None and not (out.exists() and out.stat().st_size > len(whole) // 3):
         time.sleep(0.001)

@@ -29,7 +29,7 @@ def feed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("feed")
     path = folder / "x.csv"
     lines = ["time,a,b,kind"]
-    for index, (a, b) in enumerate(sines(2500)):
+    for index, (a, b) in enumerate(sines(1500)):
         kind = ("red", "blue", '"a ""quoted""\none"')[index // 50 % 3]
         lines.append(f"t{index},{a:.3f},{'' if index % 37 == 0 else round(b, 3)},{kind}")
         if index % 301 == 300:

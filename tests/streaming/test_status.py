@@ -4,8 +4,7 @@ import io
 from collections import deque
 
 from ptncn.streaming import status
-from ptncn.streaming.stats import RunningStats
-from ptncn.streaming.status import LiveStatus, NoStatus, choose_status, describe, sparkline
+from ptncn.streaming.status import LiveStatus, NoStatus, RunningStats, choose_status, describe, sparkline
 
 
 def test_in_a_pipe_there_is_no_status(monkeypatch):

@@ -175,7 +175,7 @@ class TestSources:
 
 
 class TestAlarms:
-    @pytest.mark.parametrize(("rate", "length"), [(0.001, 20_000), (0.01, 8000), (0.05, 4000)])
+    @pytest.mark.parametrize(("rate", "length"), [(0.001, 12_000), (0.01, 5000), (0.05, 3000)])
     def test_false_ones_come_at_the_rate_asked_for_within_a_factor_of_two(self, rate, length):
         rows = sines(length, noise=0.1, seed=5)
         learner = COPY if length > 10_000 else DEFAULT

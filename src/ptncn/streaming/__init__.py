@@ -1,18 +1,19 @@
 """Live streams: learn from a feed, forecast it, and raise an alarm when it surprises."""
 
+from ptncn.streaming.advance import Advance
 from ptncn.streaming.calibration import Calibrator
 from ptncn.streaming.defaults import default_learner
-from ptncn.streaming.drift import DriftListener
+from ptncn.streaming.drift import DriftListener, PageHinkley
 from ptncn.streaming.errors import RowError, StreamError
 from ptncn.streaming.formats import FORMATS, Format, open_source
 from ptncn.streaming.options import StreamOptions
-from ptncn.streaming.page_hinkley import PageHinkley
 from ptncn.streaming.results import Observation, Results
 from ptncn.streaming.scaling import RobustScaler
 from ptncn.streaming.stream import Stream
 
 __all__ = [
     "FORMATS",
+    "Advance",
     "Calibrator",
     "DriftListener",
     "Format",

@@ -8,18 +8,27 @@ type, its shape and its place.
 from __future__ import annotations
 
 import json
+import os
 import struct
 import zlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ptncn.checkpoint import CheckpointError
+
 MAGIC = b"ptncn-stream"
 VERSION = 1
+KINDS = ("f8", "f4", "i8", "i4", "u1", "b1")
+"""The types of arrays."""
 HEAD = struct.Struct("<12sHIQ")  # magic, version, CRC-32 of what follows, bytes of JSON
+
+MALFORMED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, MemoryError)
+"""What content may raise that has the right checksum but was not written by a stream; RecursionError is among them."""
 
 
 class BlobError(ValueError):
@@ -47,15 +56,34 @@ def unpack(data: bytes | memoryview) -> Any:
     body = memoryview(data)[HEAD.size :]
     if _checksum(length, body) != checksum:
         raise BlobError("the content does not match its checksum: it was altered or cut short")
-    return _fill(json.loads(bytes(body[:length])), body[length:])
+    try:
+        return _fill(json.loads(bytes(body[:length])), body[length:])
+    except MALFORMED as error:
+        raise BlobError(f"the content is not what a stream writes: {error!r}") from error
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The content of a stream's checkpoint."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such checkpoint")
+    data = path.read_bytes()
+    try:
+        tree = unpack(data)
+    except BlobError as error:
+        if data[8:9] == b"{" and b"ptncn-checkpoint" in data[: 1 << 20]:
+            raise CheckpointError(
+                f"{path}: not a checkpoint of a stream of this version: it holds a learner, or a stream of an earlier "
+                f"version, which had another model; start a new one"
+            ) from error
+        raise CheckpointError(f"{path}: not a checkpoint of a stream: {error}") from error
+    if not isinstance(tree, dict):
+        raise CheckpointError(f"{path}: not a checkpoint of a stream: it holds a {type(tree).__name__}")
+    return tree
 
 
 def _checksum(length: int, body: bytes | memoryview) -> int:
     return zlib.crc32(body, zlib.crc32(length.to_bytes(8, "little")))
-
-
-def is_blob(data: bytes) -> bool:
-    return data[: len(MAGIC)] == MAGIC
 
 
 def _strip(tree: Any, arrays: list[bytes], at: list[int]) -> Any:
@@ -67,6 +95,8 @@ def _strip(tree: Any, arrays: list[bytes], at: list[int]) -> Any:
     if isinstance(tree, np.generic):
         return _strip(tree.item(), arrays, at)
     if isinstance(tree, np.ndarray):
+        if tree.dtype.str.lstrip("<>=|") not in KINDS:
+            raise TypeError(f"an array of {tree.dtype} cannot be saved; expected one of {', '.join(KINDS)}")
         data = np.ascontiguousarray(tree, dtype=tree.dtype.newbyteorder("<")).tobytes()
         arrays.append(data)
         at[0] += len(data)
@@ -81,11 +111,15 @@ def _strip(tree: Any, arrays: list[bytes], at: list[int]) -> Any:
 
 
 def _fill(tree: Any, data: memoryview) -> Any:
-    if not isinstance(tree, dict):
+    if tree is None or isinstance(tree, bool | int | float | str):
         return tree
+    if not isinstance(tree, dict):
+        raise ValueError(f"expected a number, a text or a tagged container, got a {type(tree).__name__}")
     ((tag, content),) = tree.items()
     if tag == "a":
         kind, shape, at = content
+        if kind not in KINDS or at < 0 or any(size < 0 for size in shape):
+            raise ValueError(f"an array cannot be like {content!r}")
         dtype = np.dtype(f"<{kind}" if np.dtype(kind).itemsize > 1 else kind)
         return np.frombuffer(data, dtype, int(np.prod(shape)), at).reshape(shape).astype(dtype.newbyteorder("="))
     if tag == "t":
@@ -94,5 +128,7 @@ def _fill(tree: Any, data: memoryview) -> Any:
         return _fill(content, data).tobytes()
     if tag == "d":
         return {_fill(key, data): _fill(value, data) for key, value in content}
+    if tag not in ("l", "u"):
+        raise ValueError(f"unknown tag {tag!r}")
     items = [_fill(item, data) for item in content]
     return items if tag == "l" else tuple(items)

@@ -1,7 +1,8 @@
-"""A forecast as a table and as a picture."""
+"""A forecast as a table, and as a picture with the last observations and what was expected of them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,31 @@ import numpy as np
 from ptncn.streaming.columns import Columns, Value, Vector
 from ptncn.streaming.results import target_fields
 from ptncn.streaming.writers import Field, Table
+
+LENGTH = 256
+
+
+class History:
+    """The last 256 observations and predictions, in the units of the source."""
+
+    def __init__(self, width: int) -> None:
+        self.pairs = np.empty((0, 2, width))
+        """(n, 2, width): observed and predicted, the oldest first."""
+
+    def add(self, observed: Vector, predicted: Vector) -> None:
+        """Take (n, width) rows."""
+        new = np.stack((observed, predicted), axis=1)
+        self.pairs = np.concatenate((self.pairs, new))[-LENGTH:] if len(new) < LENGTH else new[-LENGTH:]
+
+    def tree(self) -> dict[str, Any]:
+        return {"pairs": self.pairs}
+
+    def load_tree(self, tree: Mapping[str, Any]) -> None:
+        pairs = np.asarray(tree["pairs"], dtype=np.float64)
+        if pairs.ndim != 3 or pairs.shape[1:] != self.pairs.shape[1:]:
+            raise ValueError(f"pairs: expected (n, 2, {self.pairs.shape[2]}), got {pairs.shape}")
+        self.pairs = pairs
+
 
 PICTURES = (".png", ".svg", ".pdf")
 MOST_PANELS = 12

@@ -187,14 +187,14 @@ class ForecasterEngine:
     def restore(self, slots: Sequence[int], state: Mapping[str, Any]) -> None:
         index = list(slots)
         if state["horizon"] == self._setting.horizon:
-            self._forecaster.state[index] = state["forecaster"]
+            self._forecaster.state[index] = _like(state["forecaster"], self._forecaster.state[index])
             self._ahead[:, index] = state["ahead"]
         else:
             self._learn_again(index, state["forecaster"], state["horizon"])
-        self._gauge.state[index] = state["gauge"]
+        self._gauge.state[index] = _like(state["gauge"], self._gauge.state[index])
         self._bank.restore(index, state["bank"])
         self._covariates.restore(index, state["covariates"])
-        self._anomaly.state[index] = state["anomaly"]
+        self._anomaly.state[index] = _like(state["anomaly"], self._anomaly.state[index])
 
     def _learn_again(self, slots: Sequence[int], states: Vector, horizon: int) -> None:
         """With another horizon readouts have other targets: they learn them from the values that were kept."""
@@ -217,3 +217,10 @@ class ForecasterEngine:
 
     def restore_shared(self, state: Mapping[str, Any]) -> None:
         self._bank.restore_shared(state)
+
+
+def _like(saved: Any, present: Vector) -> Vector:
+    """A saved array, if it has the shape of the one that it replaces."""
+    if not isinstance(saved, np.ndarray) or saved.shape != present.shape:
+        raise ValueError(f"expected an array of {present.shape}, got {getattr(saved, 'shape', type(saved).__name__)}")
+    return saved

@@ -67,6 +67,11 @@ class StreamOptions:
     on_error: str = "stop"
     """What a bad row does: "stop" the stream, "skip" the row, or "mask" what is not understood."""
 
+    @property
+    def shared(self) -> bool:
+        """Whether streams of many keys have their weights in common."""
+        return self.key is not None and self.weights == "shared"
+
     def __post_init__(self) -> None:
         for name in ("targets", "features", "categorical", "missing"):
             value = getattr(self, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -54,6 +54,8 @@ class Session:
         self.settings = dict(settings or {})
         self.status = status or NoStatus()
         self.alerts = alerts
+        self.watch: Callable[[Results], object] = lambda results: None
+        """Sees each block after it was written."""
         self.caught: int | None = None
         """The signal that ended the session, if one did."""
         self._out = out
@@ -118,6 +120,7 @@ class Session:
             self._header = header
         output.write(self.writer.lines(table))
         self.status.update(self.stream.stats, max(results.steps.anomaly.tolist()))
+        self.watch(results)
         if self.alerts is not None:
             self.alerts.send(results)
         if self.stream.drift is not None and self.stream.drift.action == "checkpoint" and results.drift.any():

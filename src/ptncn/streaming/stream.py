@@ -4,35 +4,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from ptncn.checkpoint import CheckpointError
-from ptncn.files import write_atomically
 from ptncn.learner import Learner
 from ptncn.learners import make
-from ptncn.streaming.blob import BlobError, pack, unpack
+from ptncn.streaming.blob import MALFORMED, BlobError, pack, read_checkpoint, unpack
 from ptncn.streaming.columns import Columns, Vector
 from ptncn.streaming.defaults import TARGET, default_learner
 from ptncn.streaming.drift import Detector, DriftListener
 from ptncn.streaming.engine import Engine, Steps
 from ptncn.streaming.errors import DivergedError, RowError, StreamError
-from ptncn.streaming.forecast import Forecast
+from ptncn.streaming.forecast import Forecast, History
 from ptncn.streaming.forecaster_engine import ForecasterEngine
-from ptncn.streaming.history import History
 from ptncn.streaming.keys import KeyStore, KeyTable
 from ptncn.streaming.learner_engine import LearnerEngine
 from ptncn.streaming.options import StreamOptions
+from ptncn.streaming.pace import Pace, Shown
 from ptncn.streaming.results import Observation, Results
 from ptncn.streaming.sources import Block, IterableSource, Source
-from ptncn.streaming.stats import RunningStats
+from ptncn.streaming.status import RunningStats
 from ptncn.streaming.times import Clock
-
-MOST_FILLED = 1000
-"""Rows that a gap is filled with at most."""
+from ptncn.system import write_atomically
 
 
 class Stream:
@@ -89,6 +86,8 @@ class Stream:
         self.clock = Clock(gaps=self.options.gaps, order=self.options.order, format=self.options.time_format)
         self._learner, self.network = learner, network
         self._engine: Engine | None = None
+        self._made_for: Any = None
+        """Learner and columns of the blob that the engine was made for: those of many keys share one."""
         self._keys = KeyTable(self.options.key_limit if self.options.key is not None else None)
         self._store: KeyStore | None = None
         self._failure: StreamError | None = None
@@ -169,7 +168,7 @@ class Stream:
             self._load_tree(tree)
             extra = tree["extra"]
             self._position = tree["position"]
-        except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        except MALFORMED as error:
             raise CheckpointError(f"{path}: not a checkpoint of a stream like this one: {error!r}") from error
         self.source.seek(self._position, live=live)
         return extra
@@ -189,9 +188,25 @@ class Stream:
     def from_bytes(cls, data: bytes, source: Source | Iterable[Any] = (), **changes: Any) -> Self:
         """The stream that `to_bytes` wrote, bit for bit; `changes` are options that may change, such as `horizon`."""
         tree = unpack(data)
+        if not isinstance(tree, dict) or not isinstance(tree.get("options"), dict):
+            raise BlobError("the content is not what a stream writes: there are no options in it")
+        try:
+            StreamOptions(**tree["options"])
+        except MALFORMED as error:
+            raise BlobError(f"the options are not those of a stream: {error}") from error
         stream = cls(source, **{**tree["options"], **changes})
-        stream._load_tree(tree)
+        try:
+            stream._load_tree(tree)
+        except MALFORMED as error:
+            raise BlobError(f"not the state of a stream like this one: {error!r}") from error
         return stream
+
+    def load_bytes(self, data: bytes) -> None:
+        """Become the stream that `to_bytes` wrote. This is quick where the one before had the same options."""
+        tree = unpack(data)
+        if tree["options"] != asdict(self.options):
+            raise BlobError("state of a stream with other options")
+        self._load_tree(tree)
 
     def close(self) -> None:
         """Remove temporary files."""
@@ -239,7 +254,7 @@ class Stream:
                 alarm_rate=options.alarm_rate,
                 learn=options.learn,
                 layer_errors=options.layer_errors,
-                shared=options.weights == "shared" and options.key is not None,
+                shared=options.shared,
             )
         )
         self.history = History(self.columns.target_width)
@@ -260,7 +275,7 @@ class Stream:
             season=options.season,
             alarm_rate=options.alarm_rate,
             learn=options.learn,
-            shared=options.key is not None and options.weights == "shared",
+            shared=options.shared,
             keyed=options.key is not None,
         )
 
@@ -316,13 +331,15 @@ class Stream:
         keys = None if columns.key is None else [str(key) for key in columns.column(columns.key, block)]
         stamps = None if columns.timestamp is None else list(map(_as_time, columns.column(columns.timestamp, block)))
         times = np.full(len(block), np.nan) if stamps is None else self.clock.parser.parse(stamps)
+        pace = Pace(self.options, self.clock, self.stats, self.report)
         parts, done, at = [], [], 0
         self._reached = 0
         while at < len(rows):
             slots = self._place(keys, rows[at:])
             part = rows[at : at + len(slots)]
             at += len(slots)
-            kept = self._follow_clock(part, slots, times, block, name)
+            kept = pace.follow(part, slots, times, block, name)
+            self._failure = kept.failure or self._failure
             if not kept.rows:
                 continue
             parts.append(self._show(kept, entries, times, block, name))
@@ -347,7 +364,7 @@ class Stream:
             )
         )
 
-    def _show(self, kept: _Rows, entries: Vector, times: Vector, block: Block, name: str) -> Steps:
+    def _show(self, kept: Shown, entries: Vector, times: Vector, block: Block, name: str) -> Steps:
         slots, rows, real = kept.slots, kept.rows, np.array(kept.real)
         values = entries[rows]
         values[~real] = np.nan
@@ -362,43 +379,13 @@ class Stream:
             ) from None
         return steps if real.all() else steps.take(real)
 
-    def _follow_clock(self, rows: list[int], slots: list[int], times: Vector, block: Block, name: str) -> _Rows:
-        """Follow `order` and `gaps`: the rows to show, those that fill a gap among them."""
-        options, clock = self.options, self.clock
-        passed = clock.advance(slots, times[rows])
-        if passed is None:
-            return _Rows(rows, slots, [True] * len(rows))
-        kept = _Rows([], [], [])
-        for row, slot, steps in zip(rows, slots, passed, strict=True):
-            if steps == 0:
-                self.stats.late_rows += 1
-                if options.order == "stop":
-                    self._failure = RowError(name, block.lines[row], "not later than the row before; see --order")
-                    break
-                if options.order == "skip":
-                    self.report(f"{name}: line {block.lines[row]}: not later than the row before (skipped)")
-                    continue
-                if self.stats.late_rows == 1:
-                    self.report(f"{name}: line {block.lines[row]}: not later than the row before (kept); see --order")
-            elif steps > 1 and options.gaps != "ignore":
-                self.stats.gaps += 1
-                if options.gaps == "fill":
-                    more = min(steps - 1, MOST_FILLED)
-                    kept.add([row] * more, [slot] * more, [False] * more)
-                else:
-                    self.report(f"{name}: line {block.lines[row]}: {steps - 1:,} steps are missing before it")
-            kept.add([row], [slot], [True])
-        return kept
-
     def _place(self, keys: list[str] | None, rows: list[int]) -> list[int]:
         """Slots for the first of some rows, whose streams are then in them."""
         if keys is None:
             return [0] * len(rows)
         assignment = self._keys.assign([keys[row] for row in rows])
         for key, slot in assignment.evicted:
-            if self._store is None:
-                self._store = KeyStore(self.store_folder)
-            self._store.put(key, pack(self._state([slot])))
+            self._put_away(key, pack(self._state([slot])))
         if assignment.new:
             slots = len(self._keys.slots)
             self.engine.resize(slots)
@@ -411,6 +398,12 @@ class Stream:
                 self.engine.reset(slot)
                 self.clock.reset(slot)
         return assignment.slots
+
+    def _put_away(self, key: str, state: bytes) -> None:
+        """Move the stream of a key to the disk."""
+        if self._store is None:
+            self._store = KeyStore(self.store_folder)
+        self._store.put(key, state)
 
     def _account(self, results: Results) -> Results:
         """Update the running statistics and the drift detector."""
@@ -473,8 +466,13 @@ class Stream:
         kind, options = tree["learner"]["kind"], tree["learner"]["options"]
         self.columns.load_tree(tree["columns"])
         self.network = lambda inputs: make(kind, **options)
-        self._make_engine(None if tree["forecaster"] else self.network)
+        made_for = tree["learner"], tree["forecaster"], tree["columns"]
+        if self._made_for != made_for:
+            self._make_engine(None if tree["forecaster"] else self.network)
+            self._made_for = made_for
         self.engine.restore_shared(tree["shared"])
+        if not isinstance(tree["keys"], list):
+            raise ValueError("keys: expected a list")
         slots = list(range(len(tree["keys"])))
         self._keys.slots.clear()
         self._keys.slots.update(zip(tree["keys"], slots, strict=True))
@@ -482,9 +480,7 @@ class Stream:
         self.clock.resize(len(slots))
         self._restore(slots, tree["streams"])
         for key, state in tree["stored"].items():
-            if self._store is None:
-                self._store = KeyStore(self.store_folder)
-            self._store.put(key, state)
+            self._put_away(key, state)
         self.stats.load_tree(tree["stats"])
         self.history.load_tree(tree["history"])
         self._last_timestamp = tree["timestamp"]
@@ -492,20 +488,6 @@ class Stream:
             if tree["drift"] is None:
                 raise ValueError("it was saved without a drift detector")
             self.drift.load_tree(tree["drift"], self.learner)
-
-
-@dataclass(slots=True)
-class _Rows:
-    """Rows to show to the engine, some of them only to fill a gap."""
-
-    rows: list[int]
-    slots: list[int]
-    real: list[bool]
-
-    def add(self, rows: list[int], slots: list[int], real: list[bool]) -> None:
-        self.rows += rows
-        self.slots += slots
-        self.real += real
 
 
 def forecast_from(
@@ -520,30 +502,12 @@ def forecast_from(
     try:
         stream = Stream(**tree["options"])
         stream._load_tree({**tree, "drift": None})
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+    except MALFORMED as error:
         raise CheckpointError(f"{path}: not a checkpoint of a stream: {error!r}") from error
     try:
         return stream.forecast(horizon, key=key, features=features)
     finally:
         stream.close()
-
-
-def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The content of a stream's checkpoint."""
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such checkpoint")
-    data = path.read_bytes()
-    try:
-        tree: dict[str, Any] = unpack(data)
-    except BlobError as error:
-        if data[8:9] == b"{" and b"ptncn-checkpoint" in data[: 1 << 20]:
-            raise CheckpointError(
-                f"{path}: not a checkpoint of a stream of this version: it holds a learner, or a stream of an earlier "
-                f"version, which had another model; start a new one"
-            ) from error
-        raise CheckpointError(f"{path}: not a checkpoint of a stream: {error}") from error
-    return tree
 
 
 def _as_time(value: Any) -> str | float | None:

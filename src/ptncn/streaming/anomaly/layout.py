@@ -9,10 +9,14 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-COMMON = ("count", "bar", "left", "threshold", "active")
-KINDS = ("point", "burst", "high", "low")
+COMMON = ("count", "bar", "left", "threshold", "active", "budget", "since")
+KINDS = ("point", "burst", "high", "low", "level high", "level low", "quiet")
 PARTS = ("quantile", "excess", "number", "spread")
-OWN = ("seen", "largest", "least", "most", "usual", "burst", *(f"{kind} {part}" for kind in KINDS for part in PARTS))
+SUMS = (
+    *("seen", "largest", "least", "most", "usual", "burst", "last"),
+    *("moves", "usual moves", "level", "mean", "variance"),
+)
+OWN = (*SUMS, *(f"{kind} {part}" for kind in KINDS for part in PARTS))
 """What each column keeps."""
 
 
@@ -25,25 +29,32 @@ class AnomalySetting:
     """Rows after a peak in which only what exceeds it is an event."""
     share: float = 0.15
     """Tails begin at the quantile that this share of the rows exceeds."""
-    cap: float = 3.0
+    cap: float = 5.0
     """An error of more than so many usual ones counts as so many for what is usual, and for bursts."""
     memory: float = 1000.0
     """Rows that the usual error remembers."""
     window: float = 10.0
     """Rows of a burst."""
+    quiet: float = 20.0
+    """Rows in which a value that hardly moves is noticed."""
+    level: float = 40.0
+    """Rows over which a level is measured."""
     bulk: float = 10_000.0
     """Rows that tails remember."""
     fade: float = 0.995
     """What a row leaves of a peak, after `hold` rows."""
-    burst_weight: float = 0.85
+    level_weight: float = 0.8
+    quiet_weight: float = 0.9
     rate: float = 0.01
     """Alarms a row."""
     step: float = 0.1
     """How far an alarm moves the threshold, in nines."""
     haste: float = 0.0005
     """How much farther, over the rate: rare alarms must count for more, or there are too many before they are rare."""
+    spend: float = 1.05
+    """So many times the rate are alarms raised at most, severe ones apart."""
     events: int = 1
-    """1: an alarm is raised once for an event; 0: for each row."""
+    """1: an alarm is raised once for an event, and again where it lasts longer than 1 / rate rows; 0: for each row."""
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < 1:

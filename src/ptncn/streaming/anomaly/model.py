@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
 from typing import NamedTuple
@@ -14,9 +13,12 @@ from numpy.typing import NDArray
 from ptncn.kernels import address, open_library
 from ptncn.streaming.anomaly import reference
 from ptncn.streaming.anomaly.layout import AnomalySetting, Array, width
+from ptncn.streaming.rows import StateRows
 
 HALF = 3.0
 """Nines of an anomaly of ½: one in a thousand rows."""
+AFTER = 0.25
+"""What the novelty of a level adds up to at most, where no event begins."""
 
 
 class CSetting(ctypes.Structure):
@@ -37,7 +39,8 @@ class Scores(NamedTuple):
     """(B,) each."""
 
     anomaly: Array
-    """From 0 to below 1: how rare the row is, at the first row of an event and where it gets worse; 0 elsewhere."""
+    """From 0 to below 1: how rare the row is, at the first row of an event and where it gets worse; elsewhere at most
+    ¼, by how far the levels are from what was seen before."""
     unusual: Array
     """The same for every row, within events, too."""
     alarm: NDArray[np.bool_]
@@ -47,16 +50,17 @@ class Scores(NamedTuple):
     """Which column it came from."""
 
 
-class Anomaly:
+class Anomaly(StateRows):
     """Scores rows of `streams` independent streams by their values and what was expected of them.
 
-    A row is unusual as a surprise (its error, beside what is usual), in a burst of surprises, as a value above or
-    below most that were seen. Each has a tail of its own, fitted to the stream as it goes: the chance to exceed it is
-    what makes a spiky stream comparable to a quiet one. The least of these chances counts, in nines: 3 is one row in
-    a thousand. After a peak, only what exceeds it is a new event, for 100 rows; then the bar falls.
+    A row is unusual as a surprise (its error, beside what is usual), in a burst of surprises, as a value or a level
+    above or below most that were seen, or as values that hardly move. Each has a tail of its own, fitted to the stream
+    as it goes: the chance to exceed it is what makes a spiky stream comparable to a quiet one. The least of these
+    chances counts, in nines: 3 is one row in a thousand. After a peak, only what exceeds it is a new event, for 100
+    rows; then the bar falls.
 
     An alarm is an event whose nines exceed a threshold, which rises with each alarm and falls between them, so that
-    there are `rate` alarms a row. What never changes is never unusual.
+    there are `rate` alarms a row, and never many more. What never changes is never unusual.
 
     >>> scorer = Anomaly(AnomalySetting())
     >>> values = np.random.default_rng(0).normal(size=(500, 1))
@@ -76,30 +80,20 @@ class Anomaly:
     def observe(self, values: Array, expected: Array, *, rows: NDArray[np.int64] | None = None) -> Scores:
         """Score (B, C) values, NaN where nothing was observed, of the streams `rows`, in their order."""
         rows = self._all if rows is None else rows
-        out = np.empty((len(rows), 4))
+        out = np.empty((len(rows), 5))
         self._step(rows, values, expected, out)
         alarm = out[:, 2] > 0
         squashed = out[:, :2] / (out[:, :2] + HALF)
         severity = np.where(alarm, out[:, 1], 0.0)
-        return Scores(squashed[:, 0], squashed[:, 1], alarm, severity, out[:, 3].astype(np.int64))
-
-    def tree(self, row: int | None = None) -> dict[str, Array]:
-        """Everything that the streams, or one of them, have learnt."""
-        return {"state": (self.state if row is None else self.state[row : row + 1]).copy()}
-
-    def load_tree(self, tree: Mapping[str, Array], row: int | None = None) -> None:
-        state = np.asarray(tree["state"], dtype=np.float64)
-        expected = (len(self.state) if row is None else 1, self.state.shape[1])
-        if state.shape != expected:
-            raise ValueError(f"state: expected {expected}, got {state.shape}")
-        self.state[slice(None) if row is None else slice(row, row + 1)] = state
+        novelty = AFTER * out[:, 4] / (1 + out[:, 4])
+        return Scores(np.maximum(squashed[:, 0], novelty), squashed[:, 1], alarm, severity, out[:, 3].astype(np.int64))
 
     def _step(self, rows: NDArray[np.int64], values: Array, expected: Array, out: Array) -> None:
         count, columns = len(rows), self.setting.columns
         addresses = (
             address("values", values, np.float64, count, columns),
             address("expected", expected, np.float64, count, columns),
-            address("out", out, np.float64, count, 4),
+            address("out", out, np.float64, count, 5),
         )
         places = address("rows", rows, np.int64, count)
         if self._library is None:

@@ -5,19 +5,29 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ptncn.streaming.anomaly.layout import KINDS, OWN, PARTS, AnomalySetting, Array, split
+from ptncn.streaming.anomaly.layout import KINDS, PARTS, SUMS, AnomalySetting, Array, split
 
 WARM = 30
 """Rows before a tail can be trusted."""
-LEAST = (0.15, 0.05)
-"""The least mean excess of log(1 + surprise) and of bursts; that of values is 2 % of their range."""
+LEAST = {"point": 0.15, "burst": 0.05, "quiet": 0.1}
+"""The least mean excess; that of values is 2 % of their range, that of levels half of it."""
+LONG = 2000
+"""Rows over which the usual change from one value to the next is measured."""
+FIRST_BUDGET, MOST_BUDGET = 0.6, 5.0
+"""Alarms that may be raised: at the beginning, and at most, after a long time without any."""
+SEVERE = 2.0
+"""An event so many nines over the threshold and the peak before is another one, and may overdraw the budget."""
+OVERDRAFT, MOST_OVERDRAFT = 0.3, 10.0
+"""By how much: a share of the alarms that were to be expected so far."""
+TOGETHER = 20
+"""Rows over the threshold that are at most so far apart belong to one alarm."""
 
 
 def nines(tail: Array, x: Array, least: Array | float, setting: AnomalySetting) -> Array:
     """log₁₀ of one over the chance to exceed x, by an exponential tail over a high quantile [^1]; then learn from x.
 
     `tail` (…, 4) holds the quantile, the mean excess over it, how many values were seen, and their spread. A value
-    counts as at most eight excesses, so that an anomaly does not hide the next.
+    counts as at most twenty excesses, so that an anomaly does not hide the next.
 
     [^1]: Pickands: Statistical inference using extreme order statistics. Annals of Statistics 3, 1975.
     """
@@ -28,7 +38,7 @@ def nines(tail: Array, x: Array, least: Array | float, setting: AnomalySetting) 
     found: Array = np.where(over, top + (x - quantile) / excess / np.log(10), below)
     found = np.where(number > WARM, found, 0.0)
     first = number == 1
-    x = np.where(number > WARM + 1, np.minimum(x, quantile + 8 * excess), x)
+    x = np.where(number > WARM + 1, np.minimum(x, quantile + 20 * excess), x)
     rate = np.maximum(1 / number, 1 / setting.bulk)
     spread = tail[..., 3] + rate * (np.abs(x - quantile) - tail[..., 3])
     step = np.maximum(4 / number, 8 / setting.bulk) * np.maximum(spread, 0.1 * np.asarray(least))
@@ -42,68 +52,101 @@ def nines(tail: Array, x: Array, least: Array | float, setting: AnomalySetting) 
     return found
 
 
-def columns(own: Array, y: Array, expected: Array, s: AnomalySetting) -> Array:
-    """(B, C) how many nines each value has: as a surprise, in a burst of them, as a high or a low value."""
-    part = {name: own[..., OWN.index(name)] for name in OWN[: OWN.index("burst") + 1]}
+def columns(own: Array, y: Array, expected: Array, s: AnomalySetting) -> tuple[Array, Array]:
+    """(B, C) how many nines each value has, by the least likely of `KINDS`; and how far its level is from the mean of
+    all values, in their spread."""
+    part = {name: own[..., i] for i, name in enumerate(SUMS)}
     part["seen"] += 1
     n = part["seen"]
     error = np.where(np.isnan(expected), 0.0, np.abs(y - expected))
-    for name in ("least", "most"):
+    for name in ("least", "most", "last", "level", "mean"):
         part[name][...] = np.where(n == 1, y, part[name])
     np.maximum(part["largest"], np.abs(y), out=part["largest"])
     floor = 1e-9 * part["largest"] + 1e-300
-    usual = part["usual"].copy()
+    usual, moved = part["usual"].copy(), np.abs(y - part["last"])
     near = 0.02 * (part["most"] - part["least"]) + floor
     surprise = np.where((n > 2) & (error > floor), np.minimum(error / np.maximum(usual, floor), 1e6), 0.0)
     taken = np.where((n > WARM) & (usual > 0), np.minimum(error, s.cap * usual), error)
-    part["usual"] += np.maximum(1 / n, 1 / s.memory) * (taken - usual)
-    part["burst"] += np.maximum(1 / n, 1 / s.window) * (np.minimum(surprise, s.cap) - part["burst"])
-    tails = own[..., OWN.index("burst") + 1 :].reshape(*own.shape[:-1], len(KINDS), len(PARTS))
-    top = -np.log10(s.share)
-    found = np.where(surprise > 0, nines(tails[..., 0, :], np.log1p(surprise), LEAST[0], s), 0.0)
-    for kind, x, least, weight in (
-        (1, part["burst"].copy(), LEAST[1], s.burst_weight),
-        (2, y, near, 1.0),
-        (3, -y, near, 1.0),
+    for name, x, rows in (
+        ("usual", taken, s.memory),
+        ("burst", np.minimum(surprise, s.cap), s.window),
+        ("moves", moved, s.quiet),
+        ("usual moves", moved, LONG),
+        ("level", y, s.level),
     ):
-        each = nines(tails[..., kind, :], x, least, s)
-        known = (each > top) & ((surprise > 0) | (kind > 1))
+        part[name] += np.maximum(1 / n, 1 / rows) * (x - part[name])
+    changes = part["usual moves"] > floor
+    ratio = part["moves"] / np.where(changes, part["usual moves"], 1.0)
+    still = np.where(changes, -np.log(np.maximum(ratio, 1e-3)), 0.0)
+    tails = own[..., len(SUMS) :].reshape(*own.shape[:-1], len(KINDS), len(PARTS))
+    found = np.where(surprise > 0, nines(tails[..., 0, :], np.log1p(surprise), LEAST["point"], s), 0.0)
+    level = part["level"].copy()
+    for kind, x, least, weight in (
+        ("burst", part["burst"].copy(), LEAST["burst"], 1.0),
+        ("high", y, near, 1.0),
+        ("low", -y, near, 1.0),
+        ("level high", level, near / 2, s.level_weight),
+        ("level low", -level, near / 2, s.level_weight),
+        ("quiet", still, LEAST["quiet"], s.quiet_weight),
+    ):
+        each = nines(tails[..., KINDS.index(kind), :], x, least, s)
+        known = (each > -np.log10(s.share)) & ((surprise > 0) | (kind != "burst"))
         found = np.maximum(found, np.where(known, weight * each, 0.0))
+    novelty = distance(part, y, floor, s)
     np.minimum(part["least"], y, out=part["least"])
     np.maximum(part["most"], y, out=part["most"])
-    return found
+    part["last"][...] = y
+    return found, novelty
+
+
+def distance(part: dict[str, Array], y: Array, floor: Array, s: AnomalySetting) -> Array:
+    """(B, C) how far the level is from the mean of all values before, in their spread, at most 4; then learn from y."""
+    n, spread, off = part["seen"], np.sqrt(part["variance"]), y - part["mean"]
+    known, rate = (n > WARM) & (spread > floor), np.maximum(1 / n, 1 / s.bulk)
+    far = np.abs(part["level"] - part["mean"]) / np.where(known, spread, 1.0)
+    off = np.where((n > WARM) & (spread > 0), np.clip(off, -3 * spread, 3 * spread), off)
+    part["mean"] += rate * off
+    part["variance"] += rate * (off * off * (1 - rate) - part["variance"])
+    novelty: Array = np.where(known, np.minimum(far, 4.0), 0.0)
+    return novelty
 
 
 def step(
     setting: AnomalySetting, state: Array, rows: NDArray[np.int64], values: Array, expected: Array, out: Array
 ) -> None:
-    """As the kernel does: (B, 4) events, nines, alarms and the column of each row. A stream may come more than once."""
+    """As the kernel does: (B, 5) events, nines, alarms, the column and the novelty of each row, in their order."""
     for i, row in enumerate(rows.tolist()):
         common, own = split(state[row : row + 1], setting)
         known = ~np.isnan(values[i])
-        each = np.zeros(setting.columns)
+        each, novelty = np.zeros(setting.columns), 0.0
         if known.any():
             mine = own[:, known]
-            each[known] = columns(mine, values[i : i + 1, known], expected[i : i + 1, known], setting)[0]
+            found, far = columns(mine, values[i : i + 1, known], expected[i : i + 1, known], setting)
+            each[known], novelty = found[0], float(far.mean())
             own[:, known] = mine
-        out[i] = judge(setting, common[0], each)
+        out[i] = *judge(setting, common[0], each), novelty
 
 
 def judge(setting: AnomalySetting, common: Array, each: Array) -> tuple[float, float, float, float]:
     """Event, nines, alarm and column of a row, from the nines of each column."""
     which = int(np.argmax(each)) if each.max() > 0 else 0
     found = max(0.0, float(each.max()) - float(np.log10(setting.columns)))
-    count, bar, left, threshold, active = common.tolist()
+    count, bar, left, threshold, active, budget, since = common.tolist()
     if not count:
-        threshold = -float(np.log10(setting.rate))
+        threshold, budget = -float(np.log10(setting.rate)), FIRST_BUDGET
     left, bar = (left - 1, bar) if left > 0 else (left, bar * setting.fade)
-    event = found if found > bar else 0.0
+    event, worse = found if found > bar else 0.0, found > max(bar, threshold) + SEVERE
     if event:
         bar, left = found, float(setting.hold)
     over = found > 0 and found > threshold
-    alarm = over and not (setting.events and active > 0)
-    active = float(int(min(setting.hold, 0.2 / setting.rate))) if over else max(0.0, active - 1)
-    move = 1 - setting.rate if alarm else 3 * setting.rate if over else -setting.rate
+    budget = min(budget + setting.spend * setting.rate, MOST_BUDGET)
+    since += 1
+    same = setting.events and active > 0 and since * setting.rate < 1
+    overdraft = min(MOST_OVERDRAFT, OVERDRAFT * setting.rate * (count + 1)) if worse else 0.0
+    alarm = over and (worse or not same) and budget >= 1 - overdraft
+    active = float(int(min(TOGETHER, 0.2 / setting.rate))) if over else max(0.0, active - 1)
+    budget, since = (budget - 1, 0.0) if alarm else (budget, since)
+    move = 1 - setting.rate if alarm else setting.rate * (4 if over else -max(1.0, budget - 1))
     threshold = max(threshold + (setting.step + setting.haste / setting.rate) * move, 0.1)
-    common[:] = count + 1, bar, left, threshold, active
+    common[:] = count + 1, bar, left, threshold, active, budget, since
     return event, found, float(alarm), float(which)

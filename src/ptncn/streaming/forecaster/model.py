@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ptncn.streaming.forecaster import compiled, reference
 from ptncn.streaming.forecaster.layout import EXPERTS, SEASONS, Array, Setting, fresh, views
 from ptncn.streaming.forecaster.seasons import find_seasons
+from ptncn.streaming.rows import StateRows
 
 FIRST_LOOK = 24
 """Rows before a season is looked for; then again when there are a quarter more, and after each half of the history."""
@@ -27,7 +28,7 @@ class Forecast(NamedTuple):
     upper: Array
 
 
-class Forecaster:
+class Forecaster(StateRows):
     """Forecasts the next `horizon` rows of `streams` independent streams after each observation.
 
     Eight experts speak about each column and horizon: the last value; the value one season ago, of two seasons;
@@ -64,7 +65,7 @@ class Forecaster:
             reference.Step(setting) if library is None else compiled.CompiledStep(library, setting)
         )
         self._stops = library is not None
-        self._take_views()
+        self._views = views(self.state, setting)
         self._all = np.arange(streams)
         self._views["look"][:] = next_look(0, setting.history)
         if seasons:
@@ -106,27 +107,9 @@ class Forecaster:
         error of late."""
         return self._views[name]
 
-    def tree(self, row: int | None = None) -> dict[str, Array]:
-        """Everything that the streams, or one of them, have learnt."""
-        return {"state": (self.state if row is None else self.state[row : row + 1]).copy()}
-
-    def load_tree(self, tree: Mapping[str, Array], row: int | None = None) -> None:
-        state = np.asarray(tree["state"], dtype=np.float64)
-        expected = (len(self.state) if row is None else 1, self.state.shape[1])
-        if state.shape != expected:
-            raise ValueError(f"state: expected {expected}, got {state.shape}")
-        if row is None:
-            self.state = np.ascontiguousarray(state).copy()
-            self._take_views()
-        else:
-            self.state[row] = state[0]
-
     def weights(self) -> Array:
         """(streams, C, H, experts) what each of `EXPERTS` counts for."""
         return reference.weigh(self._views["regret"], self._views["square"])
-
-    def _take_views(self) -> None:
-        self._views = views(self.state, self.setting)
 
     def _look_for_seasons(self, rows: NDArray[np.int64]) -> None:
         """Of the streams that have grown to where it is due."""

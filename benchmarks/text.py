@@ -1,0 +1,93 @@
+"""Learn Penn Treebank sentences once through and validate on the way: the preset `best` with a trace memory.
+
+    python benchmarks/text.py results/learners/text.json
+    python benchmarks/text.py /tmp/immediate.json --characters 600000 --option credit='"immediate"'
+
+A character is one that was observed, padding left out. Sentences come shuffled, in batches of 50.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import ptncn
+from ptncn import PTNCN
+from ptncn.data import penn_treebank
+from ptncn.data.sequences import Batch
+from ptncn.data.text import Text
+from ptncn.system import write_atomically
+from unlearning import errors
+
+BATCH = 50
+
+
+class Reader:
+    """Shuffled sentences, up to one number of observed characters after the other."""
+
+    def __init__(self, text: Text, seed: int, bucket: int) -> None:
+        self.batches = text.batches(BATCH, shuffle_seed=seed, bucket=bucket)
+        self.characters = self.steps = 0
+
+    def until(self, characters: int) -> Iterator[Batch]:
+        while self.characters < characters and (batch := next(self.batches, None)) is not None:
+            assert batch.mask is not None
+            yield batch
+            self.characters += int(batch.mask.sum())
+            self.steps += len(batch.x)
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    options, train, valid = arguments.options, penn_treebank("train"), penn_treebank("valid")
+    reader, sentences = Reader(train, options["seed"], arguments.bucket), min(arguments.sentences, len(valid))
+    net = PTNCN(49, [arguments.units], output="categorical", **options)
+    curve, began = [], time.perf_counter()
+    for mark in sorted(arguments.characters):
+        learnt = errors(net, reader.until(mark), learn=True)
+        checked = (valid.batch(range(i, min(i + BATCH, sentences))) for i in range(0, sentences, BATCH))
+        row = {"characters": reader.characters, "steps": reader.steps, "learnt_bpc": round(learnt["bpc"], 4)}
+        row["valid_bpc"] = round(errors(net, checked, learn=False)["bpc"], 4)
+        curve.append(row | {"seconds": round(time.perf_counter() - began, 1)})
+        print(json.dumps(curve[-1]), flush=True)
+    return {
+        "command": shlex.join(["python", "benchmarks/text.py", *sys.argv[1:]]),
+        "versions": {"ptncn": ptncn.__version__, "torch": torch.__version__, "python": platform.python_version()},
+        "network": net.options(),
+        "sentences": {"batch_size": BATCH, "bucket": arguments.bucket, "shuffle_seed": options["seed"]},
+        "valid_sentences": sentences,
+        "curve": curve,
+    }
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="where the record goes")
+    parser.add_argument("--units", type=int, default=600)
+    parser.add_argument("--characters", type=int, nargs="+", default=[600_000, 1_000_000, 2_000_000, 3_000_000, 10**9])
+    parser.add_argument("--sentences", type=int, default=10**9, help="how many to validate on; all unless given")
+    parser.add_argument("--bucket", type=int, default=50, help="batches whose sentences are sorted by length together")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--option", action="append", default=[], help="NAME=JSON, an option of the network")
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    options = dict(option.split("=", 1) for option in arguments.option)
+    chosen = {name: json.loads(value) for name, value in options.items()}
+    arguments.options = {"preset": "best", "memory": 128, "seed": arguments.seed, **chosen}
+    record = run(arguments)
+    write_atomically(arguments.out, f"{json.dumps(record, indent=1)}\n".encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""Streams whose state other systems keep go on bit for bit, however many of them take turns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ptncn.streaming import Advance, Stream
+from ptncn.streaming.blob import BlobError
+
+
+def _rows(key: str, seed: int, count: int = 60) -> list[dict]:
+    values = np.random.default_rng(seed).normal(size=count).cumsum()
+    return [{"device": key, "time": 60.0 * i, "load": float(value)} for i, value in enumerate(values)]
+
+
+def test_streams_that_take_turns_say_what_each_says_alone():
+    options = {"key": "device", "targets": ("load",), "timestamp": "time", "horizon": 2}
+    advance, feeds = Advance(**options), {key: _rows(key, seed) for seed, key in enumerate("abc")}
+    states, said = dict.fromkeys(feeds), {key: [] for key in feeds}
+    for start in range(0, 60, 7):
+        for key, rows in feeds.items():
+            states[key], out = advance(states[key], rows[start : start + 7])
+            said[key] += out
+    together = Stream(**options).feed(row for turn in zip(*feeds.values(), strict=True) for row in turn)
+    for key in feeds:
+        alone = [out for out in together if out.key == key]
+        assert [_numbers(out) for out in said[key]] == [_numbers(out) for out in alone]
+
+
+def _numbers(out) -> tuple:
+    return out.observed, out.prediction, out.forecast, out.lower, out.upper, repr(out.surprise), out.anomaly, out.alarm
+
+
+def test_a_state_of_another_version_or_with_other_options_is_refused_in_one_line():
+    state, _ = Advance(horizon=1)(None, [[1.0], [2.0]])
+    other = state[:12] + (99).to_bytes(2, "little") + state[14:]
+    with pytest.raises(BlobError, match=r"^state of version 99; this version of ptncn reads 1$"):
+        Advance(horizon=1)(other, [[3.0]])
+    with pytest.raises(BlobError, match=r"^state of a stream with other options$"):
+        Advance(horizon=2)(state, [[3.0]])
