@@ -1,4 +1,4 @@
-"""A dataset and an experiment of one's own: one file and one line each, then known everywhere."""
+"""A dataset, an experiment and a stream format of your own: one file and one line each, then known everywhere."""
 
 import importlib
 import json
@@ -11,6 +11,7 @@ from ptncn.cli import app
 from ptncn.data import DATASETS
 from ptncn.experiments import EXPERIMENTS
 from ptncn.records import read_record
+from ptncn.streaming.formats import FORMATS
 
 MODULE = """
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from ptncn.data import ArraySequences, Dataset
 from ptncn.experiments.config import VIDEO
 from ptncn.experiments.experiment import Experiment, Row
-from ptncn.experiments.page import LEARNING_CURVES, Page
+from ptncn.experiments.experiment import LEARNING_CURVES, Page
 from ptncn.experiments.runner import train_and_test
 
 
@@ -98,3 +99,67 @@ def test_a_dataset_and_an_experiment_added_at_run_time_go_through_every_command(
     page = (extended / "report/index.html").read_text()
     for words in ("Random walks", "Who follows a random walk?", "test SE", "random walks", "P-TNCN, slow"):
         assert words in page
+
+
+LOGFMT = """
+from ptncn.streaming.formats import Format
+from ptncn.streaming.sources import IterableSource
+
+
+def read(file):
+    with open(file.path) as lines:
+        rows = [dict(pair.split("=") for pair in line.split()) for line in lines]
+    return IterableSource(rows, file.path)
+
+
+class Writer:
+    def header(self, table):
+        return ""
+
+    def lines(self, table):
+        rows = zip(*(field.values for field in table), strict=True)
+        names = [field.name for field in table]
+        return "".join(" ".join(f"{n}={v}" for n, v in zip(names, row, strict=True)) + "\\n" for row in rows)
+
+
+FORMAT = Format("names and values", (".logfmt",), read, Writer)
+"""
+
+
+@pytest.fixture
+def logfmt(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "logfmt_format.py").write_text(LOGFMT)
+    FORMATS.add("logfmt", importlib.import_module("logfmt_format").FORMAT)
+    yield tmp_path
+    FORMATS.remove("logfmt")
+    del sys.modules["logfmt_format"]
+
+
+def fields(path):
+    return [dict(pair.split("=") for pair in line.split(" ")) for line in path.read_text().splitlines()]
+
+
+def test_a_stream_format_added_at_run_time_is_read_written_resumed_and_forecast_into(logfmt):
+    rows = [f"load={t % 4} heat={t % 3}.5" for t in range(40)]
+    (logfmt / "whole.logfmt").write_text("\n".join(rows))
+    run("stream", "whole.logfmt", "--out", "whole-out.logfmt", "--quiet")
+    assert [row["load"] for row in fields(logfmt / "whole-out.logfmt")] == [f"{t % 4}.0" for t in range(40)]
+
+    feed = logfmt / "feed.logfmt"
+    feed.write_text("\n".join(rows[:25]))
+    run("stream", "feed.logfmt", "--out", "out.logfmt", "--checkpoint", "feed.ckpt", "--quiet")
+    feed.write_text("\n".join(rows))
+    run("stream", "feed.logfmt", "--out", "out.logfmt", "--checkpoint", "feed.ckpt", "--resume", "--quiet")
+    assert (logfmt / "out.logfmt").read_text() == (logfmt / "whole-out.logfmt").read_text()
+
+    run("forecast", "feed.ckpt", "--horizon", "3", "--out", "ahead.logfmt")
+    assert len(fields(logfmt / "ahead.logfmt")) == 3
+    assert "parquet, logfmt" in run_failing("stream", "feed.logfmt", "--input-format", "xml")
+
+
+def run_failing(*arguments):
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == 1, result.output
+    return result.stderr

@@ -1,6 +1,7 @@
 """Learners, distributions, optimisers and metrics that the package does not know are added, and used throughout."""
 
 import inspect
+import json
 import math
 import tomllib
 from pathlib import Path
@@ -9,8 +10,10 @@ import numpy as np
 import pytest
 import test_contract
 import torch
+from typer.testing import CliRunner
 
 import ptncn
+from ptncn.cli import app
 from ptncn.distributions import DISTRIBUTIONS, Distribution
 from ptncn.experiments.meters import SequenceErrors
 from ptncn.learners import LEARNERS, Entry, describe, make
@@ -18,6 +21,10 @@ from ptncn.learners.base import OPTIMIZERS
 from ptncn.metrics import METRICS, FrameMean, GradientMeter, Metric, make_metric
 from ptncn.registry import Registry
 from ptncn.training import evaluate, run
+from ptncn.updates import OPTIMIZERS as LOCAL_OPTIMIZERS
+from ptncn.updates import Optimizer
+from speed.cases import measure
+from step import make_plan
 
 EXAMPLE = Path(__file__).parents[1] / "examples/ptncn-example-learner"
 CHECKS = [
@@ -164,6 +171,50 @@ def test_a_new_optimiser_moves_weights_and_is_saved_with_its_moments(name, adade
     loaded = ptncn.load(tmp_path / "run").learner
     ours, theirs = (run(each, sines(30), learn=True).predictions for each in (learner, loaded))
     assert torch.equal(ours, theirs)
+
+
+class SignDescent(Optimizer):
+    """weight −= lr · sign of the gradient; PyTorch takes every step, since the kernel has no such rule."""
+
+    def move(self, weight, moments, pre, post, lr):
+        weight.sub_(lr * (pre.T @ post).sign())
+
+
+@pytest.fixture
+def signs():
+    LOCAL_OPTIMIZERS.add("signs", SignDescent)
+    yield "signs"
+    LOCAL_OPTIMIZERS.remove("signs")
+
+
+def test_a_new_optimiser_of_the_network_learns_and_is_trained_saved_and_tested(signs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = {"output": "gaussian", "optimizer": signs, "lr": 1e-3, "rescale": "none", "max_norm": 30.0}
+    network = make("ptncn", input_size=2, hidden_sizes=[4], **options)
+    before = {name: weight.clone() for name, weight in network.named_parameters()}
+    state = network.begin(2)
+    network.step(sines()[0], state)
+    network.step(sines()[1], state)
+    moved = (network.get_parameter("W1") - before["W1"]).abs()
+    assert torch.allclose(moved[moved > 0], torch.tensor(1e-3), rtol=1e-3)
+    ptncn.save("run", network, state)
+    again = ptncn.load("run")
+    for x in sines(20)[2:]:
+        assert torch.equal(network.step(x, state).prediction, again.learner.step(x, again.state).prediction)
+    small = ["--units", "4", "--sequences", "20", "--canvas", "28", "--json"]
+    done = CliRunner().invoke(app, ["train", "ptncn", "digits", "-o", "optimizer=signs", *small])
+    assert done.exit_code == 0, done.output
+    tested = json.loads(done.stdout)
+    assert json.loads(CliRunner().invoke(app, ["eval", "trained/network.safetensors", "digits", "--json"]).stdout)
+    assert tested["se"] > 0
+
+
+@pytest.mark.usefixtures("example")
+def test_a_learner_of_another_package_is_timed_by_the_benchmark():
+    plan = make_plan(quick=True, shapes=["2-1x4@1"], names=["linear-ar"], seconds=0.01)
+    rows, skipped = measure(plan.shapes[0], plan.cases, plan.seconds, min_samples=1)
+    assert "linear-ar" in {row["what"] for row in rows}
+    assert not skipped
 
 
 def test_names_that_are_taken_stay_as_they_are():

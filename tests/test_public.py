@@ -39,8 +39,8 @@ def test_listing_learners_does_not_import_torch():
 
 ROOT = Path(__file__).resolve().parents[1]
 LEARNING = (
-    *("learner.py", "distributions.py", "registry.py", "messages.py", "values.py", "files.py", "system.py"),
-    *("checkpoint", "kernels", "updates", "network", "learners", "metrics", "training", "streaming", "records"),
+    *("learner.py", "records.py", "training.py", "distributions.py", "registry.py", "messages.py", "system.py"),
+    *("checkpoint", "kernels", "updates", "network", "learners", "metrics", "streaming"),
 )
 
 

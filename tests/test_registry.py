@@ -6,8 +6,8 @@ from importlib.metadata import EntryPoint, EntryPoints
 import pytest
 
 from ptncn import registry
+from ptncn.cli.common import parse_option, parse_value
 from ptncn.registry import Registry, load_object
-from ptncn.values import parse_option, parse_value
 
 
 def test_an_entry_is_found_by_name_and_listed_in_order() -> None:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, TypeGuard, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ from torch import Tensor
 
 @dataclass(slots=True)
 class Step:
-    """What a learner tells about one observation of a batch."""
+    """What a learner reports about one observation of a batch."""
 
     prediction: Tensor
     """(B, n) the expected observation, made before it was seen."""
@@ -45,7 +45,7 @@ class State:
     steps: int = 0
     """Steps taken so far."""
     seen: Tensor | None = None
-    """(B,) rows that have observed something; None as long as no mask was given: then `steps` tells."""
+    """(B,) rows that have observed something; None until a mask is given; `steps` is enough until then."""
 
     def clone(self) -> Self:
         """An independent copy: stepping one leaves the other untouched."""
@@ -87,7 +87,7 @@ class Learner(Protocol):
         """A fresh state for `batch_size` new sequences."""
 
     def step(self, x: Tensor, state: Any, *, learn: bool = True, mask: Tensor | None = None) -> Step:
-        """Predict, observe `x` (B, n), advance `state` in place and, unless told otherwise, learn."""
+        """Predict, observe `x` (B, n), advance `state` in place and, with `learn`, update the weights."""
 
     def end(self, state: Any) -> None:
         """The sequences of `state` ended: learners that unroll time update here."""
@@ -107,7 +107,7 @@ class Learner(Protocol):
 
 def check_batch_size(batch_size: int) -> None:
     if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1:
-        raise ValueError(f"batch_size must be a whole number of at least 1, not {batch_size!r}")
+        raise ValueError(f"batch_size: expected a positive integer, got {batch_size!r}")
 
 
 def check_mask(mask: Tensor | None, batch_size: int, device: torch.device) -> Tensor | None:
@@ -116,7 +116,7 @@ def check_mask(mask: Tensor | None, batch_size: int, device: torch.device) -> Te
         return None
     mask = torch.as_tensor(mask, device=device)
     if mask.shape != (batch_size,):
-        raise ValueError(f"mask has shape {tuple(mask.shape)}; one entry a row, shape ({batch_size},), would be right")
+        raise ValueError(f"mask: expected shape ({batch_size},), one entry per row, got {tuple(mask.shape)}")
     return mask.bool()
 
 
@@ -127,17 +127,53 @@ def check_observation(x: Tensor, batch_size: int, input_size: int, like: Tensor,
     """
     x = torch.as_tensor(x, dtype=like.dtype, device=like.device)
     if x.shape != (batch_size, input_size):
-        raise ValueError(
-            f"observation has shape {tuple(x.shape)}; the state and the network want ({batch_size}, {input_size})"
-        )
+        raise ValueError(f"observation: expected shape ({batch_size}, {input_size}), got {tuple(x.shape)}")
     if mask is not None:
         x = torch.where(mask[:, None], x, 0.0)
-    if x.device.type == "cpu" and not math.isfinite(x.sum().item()):  # elsewhere this would wait for the device
+    if x.is_cpu and not math.isfinite(_total(x)):  # elsewhere this would wait for the device
         bad = (~torch.isfinite(x)).nonzero()
         if len(bad):
             row, column = bad[0].tolist()
             raise ValueError(
-                f"observation has {len(bad)} values that are not finite, the first at row {row}, column {column}: "
+                f"observation: expected finite numbers, got {len(bad)} others; at row {row}, column {column}: "
                 f"{x[row, column].item()}. Mask rows that were not observed, or fill them in"
             )
     return x
+
+
+def _total(x: Tensor) -> float:
+    """The sum of (B, n); a few numbers are summed faster by Python than by a call into PyTorch."""
+    return sum(map(sum, x.tolist())) if x.numel() <= 32 else x.sum().item()
+
+
+class StepSized(Learner, Protocol):
+    """A learner whose step size can be set while it learns; `has_step_size` finds out."""
+
+    lr: float
+
+
+def has_step_size(learner: Learner) -> TypeGuard[StepSized]:
+    """Whether a learner has a step size among its options.
+
+    >>> from ptncn.learners import make
+    >>> [has_step_size(make(name, input_size=2, hidden_size=3)) for name in ("rnn-bptt", "esn-ridge")]
+    [True, False]
+    """
+    return learner.options().get("lr") is not None
+
+
+@runtime_checkable
+class Dreamer(Learner, Protocol):
+    """A learner that continues a sequence from its own predictions."""
+
+    def dream(self, state: Any, steps: int) -> Tensor:
+        """(steps, B, n) the predicted continuation."""
+
+
+@runtime_checkable
+class Surprising(Protocol):
+    """A step that reports how unexpected the observation was."""
+
+    @property
+    def surprise(self) -> tuple[Tensor, ...]:
+        """(B,) for each layer."""

@@ -20,8 +20,7 @@ from ptncn.data import (
     load_images,
     penn_treebank,
 )
-from ptncn.data.download import Proof, check_file
-from ptncn.data.idx import parse_idx
+from ptncn.data.download import Proof, check_file, parse_idx
 
 
 @pytest.fixture

@@ -2,9 +2,8 @@ import copy
 
 import pytest
 
-from ptncn.demo.learners import LSTM, PTNCN, make_learners
 from ptncn.demo.record import make_record
-from ptncn.demo.simulate import Size, simulate
+from ptncn.demo.simulate import LSTM, PTNCN, Size, make_learners, simulate
 
 
 @pytest.fixture(scope="session")

@@ -12,10 +12,9 @@ from typer.testing import CliRunner
 
 from ptncn.cli import app
 from ptncn.demo import narrative
-from ptncn.demo.animation import BEFORE, LONG, frame_errors, shots
-from ptncn.demo.figures import make_pictures
-from ptncn.demo.learners import LSTM, PTNCN
+from ptncn.demo.figures import BEFORE, LONG, frame_errors, make_pictures, shots
 from ptncn.demo.page import COMMANDS, demo_page, error_table
+from ptncn.demo.simulate import LSTM, PTNCN
 
 
 @pytest.fixture(scope="module")

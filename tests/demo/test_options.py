@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ptncn.demo.learners import LSTM, LSTM_OPTIONS, PTNCN, PTNCN_OPTIONS
+from ptncn.demo.simulate import LSTM, LSTM_OPTIONS, PTNCN, PTNCN_OPTIONS
 
 TRIED = json.loads((Path(__file__).resolve().parents[2] / "results/demo/options.json").read_text())
 NOISE = 0.01

@@ -7,9 +7,22 @@ import pytest
 import torch
 
 from ptncn.data import load_images
-from ptncn.demo.learners import LSTM, PTNCN, count_weights, equal_units, make_learners, without_correction
 from ptncn.demo.record import make_record
-from ptncn.demo.simulate import PARTS, SCENE, UNCORRECTED, halved, predictable, scenes, simulate
+from ptncn.demo.simulate import (
+    LSTM,
+    PARTS,
+    PTNCN,
+    SCENE,
+    UNCORRECTED,
+    count_weights,
+    equal_units,
+    halved,
+    make_learners,
+    predictable,
+    scenes,
+    simulate,
+    without_correction,
+)
 from ptncn.records import unpack
 
 

@@ -288,7 +288,7 @@ def test_a_drift_raises_the_step_size_for_a_while() -> None:
         (lambda: PTNCNAnomalyDetector(alarm_rate=2.0), "alarm_rate: expected a share"),
         (lambda: PTNCNForecaster("lstm").learn_one(1.0), "unknown learner 'lstm'"),
         (lambda: PTNCNAnomalyDetector().learn_one({"a": math.inf}), "'a' is inf"),
-        (lambda: PTNCNForecaster().forecast(2, [{}]), "xs has 1 rows; one for each of the 2 steps"),
+        (lambda: PTNCNForecaster().forecast(2, [{}]), "xs: expected 2 rows, one per step, got 1"),
         (lambda: [PTNCNForecaster.learn_one(model, y) for model in [PTNCNForecaster()] for y in (1.0, {"a": 1.0})],
          "targets were numbers until now"),
     ],

@@ -133,7 +133,7 @@ def test_a_pickle_in_mid_stream_goes_on_the_same() -> None:
     ("wrong", "message"),
     [
         (lambda: small(target="slope").fit(WAVES), "target: expected one of"),
-        (lambda: small(passes=0).fit(WAVES), "passes=0"),
+        (lambda: small(passes=0).fit(WAVES), "passes: expected at least 1, got 0"),
         (lambda: small().fit(WAVES[:9]).score(WAVES[:1]), "at least 2 rows"),
         (lambda: small().fit(WAVES[:9]).partial_fit(WAVES[:9], T[:9]), "y of 1 columns: the rows before had none"),
         (lambda: small().fit(WAVES[:9], T[:9]).partial_fit(WAVES[:9]), "no y: the rows before had 1 columns"),

@@ -16,10 +16,9 @@ from ptncn.experiments.complexity import exponent
 from ptncn.experiments.config import SCALES, VIDEO
 from ptncn.experiments.continual import phased_run
 from ptncn.experiments.one_shot import with_sgd
-from ptncn.experiments.options import TUNED, options_for
 from ptncn.experiments.phases import stable
 from ptncn.experiments.prediction import future_errors
-from ptncn.experiments.spec import RunSpec
+from ptncn.experiments.spec import TUNED, RunSpec, options_for
 from ptncn.experiments.summary import mean_cells
 from ptncn.learners import make
 from ptncn.learners.registry import describe, names

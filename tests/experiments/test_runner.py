@@ -18,7 +18,7 @@ from ptncn.experiments.runner import execute, train
 from ptncn.experiments.spec import RunSpec
 from ptncn.metrics import CE
 from ptncn.records import unpack
-from ptncn.training.loop import evaluate
+from ptncn.training import evaluate
 
 TINY = replace(VIDEO["smoke"], sequences=60, valid=20, units=8, gated_units=8)
 

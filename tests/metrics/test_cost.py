@@ -14,7 +14,7 @@ from torch import Tensor
 from ptncn.learner import Learner, State, Step
 from ptncn.learners.esn import ESN
 from ptncn.metrics import Cost, Meter, bytes_of, cost
-from ptncn.training.loop import run
+from ptncn.training import run
 
 
 @dataclass(kw_only=True)

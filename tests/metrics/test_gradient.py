@@ -5,15 +5,14 @@ import json
 import pytest
 import torch
 
-from ptncn.learners.bptt import BPTT
+from ptncn.learners.bptt import BPTT, TBPTT
 from ptncn.learners.kf_rtrl import KFRTRL
 from ptncn.learners.rtrl import RTRL
-from ptncn.learners.tbptt import TBPTT
 from ptncn.learners.uoro import UORO
 from ptncn.metrics.base import Meter
 from ptncn.metrics.errors import SE
 from ptncn.metrics.gradient import GradientMeter
-from ptncn.training.loop import evaluate
+from ptncn.training import evaluate
 
 T, B, N, H = 12, 3, 2, 4
 HELD = {"optimizer": "sgd", "lr": 1e-15}

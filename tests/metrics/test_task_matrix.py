@@ -91,7 +91,7 @@ def test_a_saved_matrix_goes_on_and_belongs_to_its_tasks():
 def test_bad_entries_are_named():
     with pytest.raises(ValueError, match="expected different names"):
         TaskMatrix(["a", "a"])
-    with pytest.raises(ValueError, match="unknown task 'z'; this matrix has: a, b, c"):
+    with pytest.raises(ValueError, match="unknown task 'z'; choose one of: a, b, c"):
         filled().record(0, "z", 1.0)
     with pytest.raises(ValueError, match="learnt: expected 0 to 3 tasks, got 4"):
         filled().record(4, "a", 1.0)

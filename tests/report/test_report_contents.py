@@ -140,8 +140,21 @@ def test_the_papers_scale_comes_first_on_a_page_with_two_scales(tmp_path):
 
 
 def test_ranks_are_given_for_both(three):
-    (row,) = [row for row in three.standings if row[0] == "test SE"]
+    (row,) = [row for row in three.standings if row[1] == "test SE"]
     assert row[-2:] == ["1 of 2", "1 of 2"]
+
+
+def test_a_variant_is_held_against_the_papers_number_of_its_network(tmp_path):
+    plain(tmp_path, se=90.0)
+    plain(tmp_path, model="ptncn-best", se=79.0)
+    rows = {row[0]: row for row in page_of(tmp_path).standings if row[1] == "test SE"}
+    assert rows["P-TNCN"][4:8] == ["79.67", "90.00", "1.13×", "▲ not reached"]
+    assert rows["P-TNCN (best)"][4:8] == ["79.67", "79.00", "0.99×", "● reached"]
+
+
+def test_a_variant_that_was_not_run_is_not_listed(tmp_path):
+    plain(tmp_path)
+    assert {row[0] for row in page_of(tmp_path).standings} == {"P-TNCN"}
 
 
 def test_learners_are_listed_with_units_and_step_size(tmp_path):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ptncn.learner import State, Step
 from ptncn.metrics import SE
-from ptncn.training.loop import evaluate, run
+from ptncn.training import evaluate, run
 
 
 class Diary:
@@ -112,7 +112,7 @@ def test_evaluate_pools_all_batches_and_reports_how_far_it_is():
         (FRAMES[0], {"batch_first": True}, r"\(B, T, n\)"),
         (torch.zeros(3, 2, 5), {}, r" n = 2 .*got shape \(3, 2, 5\)"),
         (torch.zeros(0, 2, 2), {}, "at least one step"),
-        (FRAMES, {"mask": torch.ones(2, 3)}, r"mask: expected one entry a frame, shape \(3, 2\), got \(2, 3\)"),
+        (FRAMES, {"mask": torch.ones(2, 3)}, r"mask: expected one entry per frame, shape \(3, 2\), got \(2, 3\)"),
         (FRAMES, {"state": State(batch_size=5)}, "state: expected one of 2 sequences, got 5"),
     ],
 )

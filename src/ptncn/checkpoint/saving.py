@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from ptncn.checkpoint.container import CheckpointError, encode, read
+from ptncn.checkpoint.container import CheckpointError, encode, flatten, read, unflatten
 from ptncn.checkpoint.fit import Allowance, check_like, check_options, check_state
-from ptncn.checkpoint.trees import flatten, unflatten
-from ptncn.files import write_atomically
 from ptncn.learner import Learner, State
+from ptncn.system import write_atomically
 
 PARTS = {"kind", "options", "learner", "state", "extra"}
 UNFIT = (LookupError, TypeError, ValueError, RuntimeError, AttributeError, ArithmeticError, MemoryError)
@@ -45,7 +44,7 @@ def save(path: str | os.PathLike[str], learner: Learner, state: State | None = N
 
 
 def load(path: str | os.PathLike[str], **options: Any) -> Checkpoint:
-    """Read what `save` wrote. `options` replace saved ones, such as an activation of one's own."""
+    """Read what `save` wrote. `options` replace saved ones, such as an activation of your own."""
     path = Path(path)
     text, tensors = read(path)
     try:

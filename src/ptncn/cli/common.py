@@ -1,18 +1,22 @@
-"""What several commands share: one-line errors, comma-separated lists, options as NAME=VALUE."""
+"""What several commands share: one-line errors, notices, lists, options as NAME=VALUE, options in groups."""
 
 from __future__ import annotations
 
+import ast
+import dataclasses
+import functools
+import inspect
+import os
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from rich.console import Console
 
 from ptncn.messages import one_line
-from ptncn.values import parse_option
 
 errors = Console(stderr=True, highlight=False)
 
@@ -21,10 +25,14 @@ OPTION_HELP = "An option of the learner, NAME=VALUE, such as lr=0.001; repeatabl
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Print an expected error as one line and exit with code 1."""
+    """Print an expected error as one line and exit with code 1; with 141, as for SIGPIPE, if the output was closed."""
     try:
         yield
-    except (ValueError, OSError, MemoryError) as error:  # data, checkpoint and record errors are ValueErrors
+    except BrokenPipeError:
+        _say("the output was closed: stopped")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more at exit
+        raise typer.Exit(141) from None
+    except (ValueError, OSError, MemoryError, FloatingPointError) as error:  # ValueErrors: data, checkpoints, records
         errors.print(f"Error: {one_line(error)}", style="red", soft_wrap=True, markup=False)
         raise typer.Exit(1) from error
 
@@ -54,3 +62,111 @@ def say_how_to_continue(resume: str = " --resume") -> None:
     """Print the command that was given, with the option that continues it."""
     command = shlex.join(argument for argument in sys.argv[1:] if argument != "--resume")
     note(f"\nStopped; checkpoints are kept. Continue with:\n  ptncn {command}{resume}")
+
+
+SHOWN_NOTICES = 20
+
+
+class Notices:
+    """Prints the first 20 notices as they come, and at the end how many more there were."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def notice(self, line: str) -> None:
+        self._count += 1
+        if self._count <= SHOWN_NOTICES:
+            _say(line)
+        if self._count == SHOWN_NOTICES:
+            _say("further notices are only counted")
+
+    def close(self, summary: str | None = None) -> None:
+        if self._count > SHOWN_NOTICES:
+            _say(f"{self._count - SHOWN_NOTICES:,} further notices")
+        if summary is not None:
+            _say(summary)
+
+
+def _say(line: str) -> None:
+    """A line on standard error, if it is still read: a notice must not stop the stream."""
+    with suppress(OSError):
+        print(f"ptncn: {line}", file=sys.stderr, flush=True)
+
+
+def option(help: str, default: Any, *flags: str, **more: Any) -> Any:
+    """A field of a group: an option with its help; without `flags` it is called like the field."""
+    return dataclasses.field(default=default, metadata={"option": (help, flags, more)})
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Make each field of a parameter that is a dataclass an option; its docstring is the title of their panel.
+
+    The rest of a command's parameters stay as they are.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    hints.pop("return", None)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind)}
+    parameters = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name in groups:
+            parameters += _options(groups[name])
+        else:
+            parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        made = {}
+        for name, kind in groups.items():
+            made[name] = kind(**{field.name: values.pop(field.name) for field in dataclasses.fields(kind)})
+        command(**made, **values)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _options(kind: Any) -> list[inspect.Parameter]:
+    hints: dict[str, Any] = get_type_hints(kind)
+    panel = inspect.cleandoc(kind.__doc__).rstrip(".")
+    parameters = []
+    for field in dataclasses.fields(kind):
+        help, flags, more = field.metadata["option"]
+        described = typer.Option(*flags, help=help, rich_help_panel=panel, **more)
+        parameters.append(
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=Annotated[(hints[field.name], described)],
+            )
+        )
+    return parameters
+
+
+WORDS = {"true": True, "false": False, "none": None, "null": None}
+
+
+def parse_value(text: str) -> Any:
+    """The Python value that a text stands for; text that is no number, list, dict or constant stays text.
+
+    >>> [parse_value(text) for text in ("True", "false", "None", "1e-3", "[1, 2]", "adam")]
+    [True, False, None, 0.001, [1, 2], 'adam']
+    """
+    if text.strip().lower() in WORDS:
+        return WORDS[text.strip().lower()]
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
+
+
+def parse_option(text: str) -> tuple[str, Any]:
+    """The name and the value of NAME=VALUE.
+
+    >>> parse_option("hidden_sizes=[500, 500]")
+    ('hidden_sizes', [500, 500])
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise ValueError(f"option {text!r}: expected NAME=VALUE, such as lr=0.001")
+    return name, parse_value(value)

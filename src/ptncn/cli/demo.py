@@ -17,11 +17,10 @@ from rich.progress import Progress as ProgressBars
 
 from ptncn.demo import narrative
 from ptncn.demo.figures import make_pictures
-from ptncn.demo.learners import LSTM, NAMES, PTNCN, count_weights, make_learners
 from ptncn.demo.page import demo_page
 from ptncn.demo.record import make_record
-from ptncn.demo.simulate import PARTS, Progress, Size, simulate
-from ptncn.files import write_atomically
+from ptncn.demo.simulate import LSTM, NAMES, PARTS, PTNCN, Progress, Size, count_weights, make_learners, simulate
+from ptncn.system import write_atomically
 
 FULL = Size(scenes=375, test_scenes=50, units=(200, 100))
 QUICK = Size(scenes=6, test_scenes=2, units=(20, 10))
@@ -61,6 +60,13 @@ def demo(
     page = (out / "index.html").resolve()
     console.print(f"\n{narrative.plain_headline(record)}\n\nOpen the page in a browser:")
     console.print(f"  {page.as_uri()}", soft_wrap=True)
+    console.print(f"\nTo play with them while they learn:\n  {_called()} live", soft_wrap=True)
+
+
+def _called() -> str:
+    """How this program was called: `ptncn`, or its path in an environment that is not active."""
+    called = Path(sys.argv[0])
+    return str(called) if called.name == "ptncn" else "ptncn"
 
 
 def run_demo(size: Size, seed: int, command: str, console: Console) -> dict[str, Any]:

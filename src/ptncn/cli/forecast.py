@@ -8,7 +8,7 @@ from typing import Annotated
 import torch
 import typer
 
-from ptncn.cli.reporting import one_line_errors
+from ptncn.cli.common import one_line_errors
 from ptncn.streaming.forecast import PICTURES, Forecast
 from ptncn.streaming.formats import FORMATS, format_of, make_writer, open_source, writable
 from ptncn.streaming.output import Output
@@ -20,7 +20,7 @@ def forecast(
     horizon: Annotated[int, typer.Option("--horizon", "-H", help="Steps to forecast.", min=1)] = 50,
     key: Annotated[str | None, typer.Option(help="The stream to forecast, of a checkpoint with many.")] = None,
     features: Annotated[
-        str | None, typer.Option(help="File with the known features of the steps ahead, a row a step.")
+        str | None, typer.Option(help="File with the known features of the steps ahead, one row per step.")
     ] = None,
     out: Annotated[
         list[Path] | None,

@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from ptncn import __version__
 
 COMMANDS = {
-    **{name: name for name in ("demo", "stream", "forecast", "learners", "data", "reproduce", "train")},
+    **{name: name for name in ("demo", "live", "stream", "forecast", "learners", "data", "reproduce", "train")},
     "eval": "evaluate",
     **{name: name for name in ("tune", "report")},
 }

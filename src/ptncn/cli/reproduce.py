@@ -16,8 +16,7 @@ from ptncn.experiments.config import SCALES
 from ptncn.experiments.context import Interrupted, Stop
 from ptncn.experiments.experiment import Experiment
 from ptncn.experiments.launcher import LaunchOptions, launch, read_results
-from ptncn.experiments.options import TUNED
-from ptncn.experiments.spec import RunSpec
+from ptncn.experiments.spec import TUNED, RunSpec
 from ptncn.experiments.summary import comparison_lines, draw_tables, mean_cells
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Annotated, Any
 
 import torch
 import typer
 
-from ptncn.cli.groups import grouped, option
-from ptncn.cli.reporting import Reporter, one_line_errors
+from ptncn.cli.common import Notices, grouped, note, one_line_errors, option, parse_option
 from ptncn.streaming.alerts import Alerts
 from ptncn.streaming.columns import MISSING
 from ptncn.streaming.defaults import HIDDEN, TARGET, LearnerSpec
@@ -21,7 +24,6 @@ from ptncn.streaming.lock import CheckpointLock
 from ptncn.streaming.session import Session
 from ptncn.streaming.status import choose_status, summarise
 from ptncn.streaming.stream import Stream
-from ptncn.values import parse_option
 
 
 @dataclass
@@ -48,7 +50,7 @@ class Choosing:
     )
     features: str | None = option("Columns that are known before the targets of their row.", None)
     categorical: str | None = option("Columns that hold one of several values.", None)
-    slots: int = option("Values of a categorical column that are told apart, the last for all others.", 16, min=2)
+    slots: int = option("Distinct values of a categorical column; the last slot is for all others.", 16, min=2)
     missing: str = option("Texts that say that nothing was observed.", ",".join(MISSING[1:]))
     columns_change: str = option("When columns appear or vanish: refuse or mask.", "refuse")
 
@@ -97,9 +99,15 @@ class Forecasting:
     level: float = option("Probability that a value lies within the bounds of its forecast.", 0.9)
     season: int | None = option("Rows of a season, such as 24; default: looked for.", None)
     alarm_rate: float = option("Share of ordinary rows that may give an alarm.", 0.01)
+    layer_errors: bool = option("Also write the error of each layer.", False, "--layer-errors")
+
+
+@dataclass
+class Alerting:
+    """Messages about alarms."""
+
     webhook: str | None = option("Address that gets each alarm by POST, as JSON.", None)
     exec: str | None = option("Program that gets each alarm on its standard input, as JSON.", None, "--exec")
-    layer_errors: bool = option("Also write the error of each layer.", False, "--layer-errors")
 
 
 @dataclass
@@ -121,8 +129,23 @@ class Writing:
     checkpoint: str | None = option("File from which --resume continues.", None)
     checkpoint_every: float = option("Seconds between two checkpoints.", 60.0)
     resume: bool = option("Continue from the checkpoint, if there is one.", False, "--resume")
-    live: bool = option("With --resume: the pipe itself continues there; skip nothing of it.", False, "--live")
+    continues: bool = option("With --resume: the pipe itself continues there; skip nothing.", False, "--continues")
     quiet: bool = option("No live status and no summary on standard error.", False, "--quiet", "-q")
+
+
+@dataclass
+class Serving:
+    """Page."""
+
+    host: str = option("Address of the page; another than loopback needs the token in the printed URL.", "127.0.0.1")
+    port: int = option("Port of the page; 0 takes a free one.", 8425, min=0, max=65535)
+
+
+@dataclass
+class Showing(Serving):
+    """Live page."""
+
+    live: bool = option("Show the stream on a page while it runs, and after it until Ctrl-C.", False, "--live")
 
 
 @grouped
@@ -133,8 +156,10 @@ def stream(
     keys: Keys,
     learning: Learning,
     forecasting: Forecasting,
+    alerting: Alerting,
     drifting: Drifting,
     writing: Writing,
+    showing: Showing,
     file: Annotated[str, typer.Argument(help="CSV, JSON lines or Parquet, also .gz or .zst; - is stdin.")] = "-",
 ) -> None:
     """Learn from a feed line by line: predict each row beforehand, forecast the next ones, and score the surprise.
@@ -151,23 +176,25 @@ def stream(
 
       ptncn stream live.csv --follow --key device -o out.csv --checkpoint feed.ckpt --resume
 
+      ptncn stream sensors.csv --horizon 24 -o out.csv --live
+
     Exit codes: 0 at the end of the source; 1 after an error; 130 or 143 after SIGINT or SIGTERM, with a checkpoint;
-    141 if the output is no longer read.
+    141 if the output was closed.
     """
     torch.set_num_threads(1)  # these networks are small: more threads only get in each other's way
     with one_line_errors():
         _check_files(file, writing)
-        reporter = Reporter()
-        session = _make_session(
-            file, reading, choosing, timing, keys, learning, forecasting, drifting, writing, reporter
-        )
-        _run(session, writing, reporter)
-        reporter.close(None if writing.quiet else summarise(session.stream.stats))
+        notices = Notices()
+        stream, settings = make_stream(file, reading, choosing, timing, keys, learning, forecasting, drifting, notices)
+        session = _make_session(stream, settings, alerting, writing, notices)
+        with _shown(session, file, showing):
+            _run(session, writing, notices)
+            notices.close(None if writing.quiet else summarise(session.stream.stats))
     if session.caught is not None:
         raise typer.Exit(128 + session.caught)
 
 
-def _make_session(
+def make_stream(
     file: str,
     reading: Reading,
     choosing: Choosing,
@@ -176,10 +203,9 @@ def _make_session(
     learning: Learning,
     forecasting: Forecasting,
     drifting: Drifting,
-    writing: Writing,
-    reporter: Reporter,
-) -> Session:
-    writer = make_writer(writing.output_format, writing.out)
+    notices: Notices,
+) -> tuple[Stream, dict[str, Any]]:
+    """The stream that the options describe, and those that a checkpoint only resumes under."""
     spec = LearnerSpec(
         name=learning.learner or "ptncn",
         hidden=_whole_numbers(learning.hidden),
@@ -217,31 +243,65 @@ def _make_session(
     detector = (drifting.drift, drifting.drift_action, drifting.drift_factor, drifting.drift_steps)
     listener = make_listener(*detector)
     learner = None if learning.learner is None else spec
-    stream = Stream(source, learner, network=spec, drift=listener, report=reporter.notice, **options)
+    stream = Stream(source, learner, network=spec, drift=listener, report=notices.notice, **options)
+    return stream, {"learner": learning.learner, "network": spec.tree(), **options, "drift": list(detector)}
+
+
+def _make_session(
+    stream: Stream, settings: dict[str, Any], alerting: Alerting, writing: Writing, notices: Notices
+) -> Session:
+    writer = make_writer(writing.output_format, writing.out)
     if writing.checkpoint is not None:
         stream.store_folder = os.path.dirname(os.path.realpath(writing.checkpoint))
-    settings = {"learner": learning.learner, "network": spec.tree(), **options}
-    settings |= {"drift": list(detector), "output_format": type(writer).__name__}
-    wants_alerts = forecasting.webhook is not None or forecasting.exec is not None
+    wants_alerts = alerting.webhook is not None or alerting.exec is not None
     return Session(
         stream,
         writer,
         out=writing.out,
         checkpoint=writing.checkpoint,
         every=writing.checkpoint_every,
-        settings={
-            "learner": learning.learner,
-            "network": spec.tree(),
-            **options,
-            "drift": list(detector),
-            "output_format": type(writer).__name__,
-        },
+        settings={**settings, "output_format": type(writer).__name__},
         status=choose_status(writing.quiet, writing.out is None),
-        alerts=Alerts(forecasting.webhook, forecasting.exec, reporter.notice) if wants_alerts else None,
+        alerts=Alerts(alerting.webhook, alerting.exec, notices.notice) if wants_alerts else None,
     )
 
 
-def _run(session: Session, writing: Writing, reporter: Reporter) -> None:
+@contextmanager
+def _shown(session: Session, file: str, showing: Showing) -> Iterator[None]:
+    """With a page, if there is to be one: it stays after the end of the stream, until Ctrl-C."""
+    if not showing.live:
+        yield
+        return
+    live = import_live()
+    page = live.StreamPage(session.stream, file)
+    session.watch = page.observe
+    server = live.Server(page, showing.host, showing.port)
+    note(f"Watch it at {server.url}")
+    server.start()
+    try:
+        yield
+        page.finish()
+        if session.caught is None:
+            note("The stream has ended. The page stays until Ctrl-C.")
+            wait_for_ctrl_c()
+    finally:
+        server.stop()
+
+
+def import_live() -> Any:
+    """`ptncn.live`, which needs an extra."""
+    try:
+        return import_module("ptncn.live")
+    except ImportError as error:
+        raise StreamError(f"the live page needs more packages: pip install 'ptncn[live]' ({error})") from error
+
+
+def wait_for_ctrl_c() -> None:
+    with suppress(KeyboardInterrupt):
+        threading.Event().wait()
+
+
+def _run(session: Session, writing: Writing, notices: Notices) -> None:
     """Run, under the lock of the checkpoint if there is one."""
     checkpoint = writing.checkpoint
     if checkpoint is None:
@@ -251,9 +311,9 @@ def _run(session: Session, writing: Writing, reporter: Reporter) -> None:
         if os.path.exists(checkpoint):
             if not writing.resume:
                 raise StreamError(f"{checkpoint}: exists already; --resume continues it, another name starts anew")
-            session.resume(live=writing.live)
+            session.resume(live=writing.continues)
         elif writing.resume:
-            reporter.notice(f"{checkpoint}: no checkpoint yet; starting at the beginning")
+            notices.notice(f"{checkpoint}: no checkpoint yet; starting at the beginning")
         session.run()
 
 

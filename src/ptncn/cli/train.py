@@ -11,11 +11,11 @@ import typer
 
 from ptncn import checkpoint
 from ptncn.cli.common import OPTION_HELP, note, one_line_errors, parse_options, say_how_to_continue
+from ptncn.cli.ranks import launch, together
 from ptncn.data.registry import trainable
 from ptncn.experiments.config import find_config
 from ptncn.experiments.context import Interrupted, Reporter, RunContext, Stop
-from ptncn.experiments.experiment import Experiment, perform
-from ptncn.experiments.page import Page
+from ptncn.experiments.experiment import Experiment, Page, perform
 from ptncn.experiments.prediction import cells
 from ptncn.experiments.runner import Result, train_and_test, trained_learner
 from ptncn.experiments.spec import RunSpec
@@ -43,6 +43,9 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
     runs: Annotated[Path, typer.Option(help="Folder for checkpoints.")] = Path("runs"),
     checkpoint_every: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = 60.0,
+    ranks: Annotated[int, typer.Option(min=1, help="Processes that share the network; torchrun starts them.")] = 1,
+    split: Annotated[str, typer.Option(help="What ranks share: units or rows.")] = "units",
+    max_restarts: Annotated[int, typer.Option(min=0, help="Times that lost ranks are started again.")] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="Print the test errors as JSON.")] = False,
 ) -> None:
     """Train any learner on any data, test it, and keep the network.
@@ -59,6 +62,8 @@ def train(
     stop = Stop()
     with one_line_errors(), stop.listen():
         describe(learner)
+        if ranks > 1 and learner != "ptncn":
+            raise ValueError(f"--ranks: expected the learner ptncn, got {learner}")
         config = replace(
             find_config(data, "laptop").with_units(units, layers),
             canvas=canvas,
@@ -80,12 +85,19 @@ def train(
             tuned=None,
         )
         context = RunContext(runs, resume, not resume, checkpoint_every, Reporter(), stop)
-        experiment = _experiment(spec, out)
-        try:
-            record = perform(experiment, spec, context, out)
-        except (Interrupted, KeyboardInterrupt):
-            say_how_to_continue()
-            raise typer.Exit(130) from None
+        if ranks > 1:
+            spec.make_learner()  # refuses bad options here, not on each rank
+            launch(ranks, max_restarts)
+        with together(context, out, split) as (context, out, first):
+            experiment = _experiment(spec, out)
+            try:
+                record = perform(experiment, spec, context, out)
+            except (Interrupted, KeyboardInterrupt):
+                if first:
+                    say_how_to_continue()
+                raise typer.Exit(130) from None
+        if not first:
+            return
         if record.status != "finished":
             raise ValueError("; ".join(record.notes))
     for line in record.notes:

@@ -7,7 +7,6 @@ from ptncn.data.arrays import ArraySequences, load_sequences
 from ptncn.data.bouncing import BouncingVideo
 from ptncn.data.cosine import CosineStream, NoisyCosine
 from ptncn.data.download import RemoteFile, cache_folder
-from ptncn.data.errors import DataError, MissingDataError
 from ptncn.data.images import Images
 from ptncn.data.registry import (
     DATASETS,
@@ -20,7 +19,7 @@ from ptncn.data.registry import (
     penn_treebank,
     python_reference,
 )
-from ptncn.data.sequences import Batch, SequenceDataset
+from ptncn.data.sequences import Batch, DataError, MissingDataError, SequenceDataset
 from ptncn.data.text import Text, TextStream, load_text
 
 __all__ = [

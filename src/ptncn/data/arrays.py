@@ -17,8 +17,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageSequence, UnidentifiedImageError
 
-from ptncn.data.errors import DataError
-from ptncn.data.sequences import Batch, SequenceDataset
+from ptncn.data.sequences import Batch, DataError, SequenceDataset
 from ptncn.messages import unknown
 
 if TYPE_CHECKING:

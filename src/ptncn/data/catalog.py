@@ -187,7 +187,7 @@ NOISY_COSINE = Dataset(
     kind="other",
     load="ptncn.data.cosine:noisy_cosine",
     continuous=True,
-    about="an endless stream of one number a step",
+    about="an endless stream of one number per step",
     licence="MIT",
 )
 PTB_STREAM = replace(

@@ -1,4 +1,4 @@
-"""The noisy cosine: an endless stream of one number a step."""
+"""The noisy cosine: an endless stream of one number per step."""
 
 from __future__ import annotations
 

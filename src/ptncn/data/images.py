@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptncn.data.download import RemoteFile, read_checked
-from ptncn.data.errors import DataError
-from ptncn.data.idx import parse_idx
+from ptncn.data.download import RemoteFile, parse_idx, read_checked
+from ptncn.data.sequences import DataError
 
 if TYPE_CHECKING:
     from ptncn.data.registry import Dataset

@@ -12,12 +12,11 @@ from PIL import Image
 from torch import Tensor
 
 from ptncn.data.arrays import load_sequences
-from ptncn.data.errors import DataError
 from ptncn.data.images import Images
 from ptncn.data.registry import DATASETS, make_videos
-from ptncn.data.sequences import SequenceDataset
+from ptncn.data.sequences import DataError, SequenceDataset
 from ptncn.data.text import Text, TextStream
-from ptncn.files import write_atomically
+from ptncn.system import write_atomically
 
 GAP = 2
 """Pixels between pictures."""

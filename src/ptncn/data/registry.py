@@ -16,9 +16,8 @@ from typing import Any, Literal, cast, get_args
 from ptncn.data.arrays import load_sequences
 from ptncn.data.bouncing import BouncingVideo
 from ptncn.data.download import RemoteFile
-from ptncn.data.errors import DataError
 from ptncn.data.images import Images
-from ptncn.data.sequences import SequenceDataset
+from ptncn.data.sequences import DataError, SequenceDataset
 from ptncn.data.text import Text
 from ptncn.distributions import DISTRIBUTIONS
 from ptncn.messages import unknown

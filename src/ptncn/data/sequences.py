@@ -102,3 +102,11 @@ class SequenceDataset(ABC):
 def check_count(argument: str, value: int, least: int) -> None:
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
         raise ValueError(f"{argument}: expected an integer of at least {least}, got {value!r}")
+
+
+class DataError(ValueError):
+    """A file or an array is not what it should be; the message names it and says what was expected."""
+
+
+class MissingDataError(DataError):
+    """A dataset is not in the cache; the message gives the command that downloads it."""

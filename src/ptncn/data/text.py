@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from ptncn.data.counter import permutation
 from ptncn.data.download import read_checked, read_content
-from ptncn.data.errors import DataError
-from ptncn.data.sequences import Batch, SequenceDataset, check_count
+from ptncn.data.sequences import Batch, DataError, SequenceDataset, check_count
 
 if TYPE_CHECKING:
     from ptncn.data.registry import Dataset
@@ -223,7 +222,7 @@ def penn_treebank_stream(dataset: Dataset, split: str) -> TextStream:
 
 
 def python_reference(dataset: Dataset, split: str) -> Text:
-    """The topics of the language reference in `pydoc_data`, a line a sequence.
+    """The topics of the language reference in `pydoc_data`, one sequence per line.
 
     The first eight tenths of the lines are "train", then come "valid" and "test". A line that several topics share
     counts once; lines with symbols outside ASCII are left out. The text changes a little with every version of

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ptncn.demo.learners import LSTM, NAMES, PTNCN
-from ptncn.demo.simulate import UNCORRECTED
+from ptncn.demo.simulate import LSTM, NAMES, PTNCN, UNCORRECTED
 
 Record = Mapping[str, Any]
 TIE = 0.01

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ptncn.demo import narrative
-from ptncn.demo.learners import LSTM, NAMES, PTNCN
-from ptncn.report.html import make_page
+from ptncn.demo.simulate import LSTM, NAMES, PTNCN
 from ptncn.report.model import Commands, Figure, Part, Picture, Points, Section, Table, Text
+from ptncn.report.render import make_page
 
 Record = Mapping[str, Any]
 Pictures = Mapping[str, Picture]

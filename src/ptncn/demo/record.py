@@ -8,11 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from ptncn.demo.learners import CANVAS, count_weights
-from ptncn.demo.simulate import DATASETS, PARTS, SCENE, Array, Simulation, Size, kept_scenes, predictable
+from ptncn.demo.simulate import (
+    CANVAS,
+    DATASETS,
+    PARTS,
+    SCENE,
+    Array,
+    Simulation,
+    Size,
+    count_weights,
+    kept_scenes,
+    predictable,
+)
 from ptncn.learner import Learner
-from ptncn.records import pack
-from ptncn.records.record import versions
+from ptncn.records import pack, versions
 
 SCHEMA = 1
 POINTS = 40

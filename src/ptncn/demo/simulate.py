@@ -3,22 +3,77 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from ptncn.data import load_images
 from ptncn.data.bouncing import BouncingVideo
 from ptncn.data.images import Images
-from ptncn.demo.learners import CANVAS, PTNCN, without_correction
-from ptncn.learner import Learner
-from ptncn.learners.abilities import Surprising
-from ptncn.training.loop import run
+from ptncn.learner import Learner, Surprising
+from ptncn.learners import make
+from ptncn.training import run
+
+PTNCN, LSTM = "ptncn", "lstm-tbptt"
+NAMES = {PTNCN: "P-TNCN", LSTM: "LSTM", "copy": "last frame"}
+CANVAS = 32
+"""Pixels along an edge of a frame."""
+PIXELS = CANVAS * CANVAS
+
+PTNCN_OPTIONS: dict[str, Any] = {
+    "optimizer": "rmsprop",
+    "lr": 3e-4,
+    "rescale": "none",  # RMSprop sets the size of a step itself
+    "beta": 0.5,
+    "error_rule": "transpose",
+    "error_lr_factor": 0.03,  # on videos a slowly learning E is best
+    "biases": False,
+}
+LSTM_OPTIONS: dict[str, Any] = {
+    "optimizer": "rmsprop",
+    "lr": 2e-3,
+    "window": 8,  # frames that each update unrolls
+    "stride": 4,  # frames between updates; fewer would take too long for a demo
+}
+
+
+def make_learners(units: Sequence[int], seed: int) -> dict[str, Learner]:
+    """Both learners, untrained; `units` are those of the P-TNCN's layers.
+
+    >>> [count_weights(learner) for learner in make_learners([20, 10], seed=0).values()]
+    [62740, 63136]
+    """
+    network = make(PTNCN, input_size=PIXELS, hidden_size=list(units), seed=seed, **PTNCN_OPTIONS)
+    hidden = equal_units(count_weights(network))
+    return {PTNCN: network, LSTM: make(LSTM, input_size=PIXELS, hidden_size=hidden, seed=seed, **LSTM_OPTIONS)}
+
+
+def without_correction(network: Learner) -> Learner:
+    """A copy of the P-TNCN with the same weights that does not correct its states."""
+    options = {**network.options(), "beta": 0.0, "gamma": 0.0, "lam": 0.0}
+    copy = make(PTNCN, **options)
+    copy.restore(network.snapshot())
+    return copy
+
+
+def count_weights(learner: Learner) -> int:
+    """The number of weights and biases, including those that do not learn."""
+    if not isinstance(learner, nn.Module):
+        raise TypeError(f"{learner.kind}: expected a PyTorch module, got {type(learner).__name__}")
+    return sum(weight.numel() for weight in learner.parameters())
+
+
+def equal_units(weights: int) -> int:
+    """Units of the LSTM closest in size: its cell has 4 (n + h + 2) h weights, its readout (h + 1) n."""
+    return min(
+        range(1, weights // PIXELS + 1), key=lambda h: abs(4 * (PIXELS + h + 2) * h + (h + 1) * PIXELS - weights)
+    )
+
 
 DATASETS = ("digits", "letters", "shapes")
 PARTS = ("digits", "letters", "shapes", "digits")

@@ -97,7 +97,7 @@ class PTNCNForecaster(TargetEstimator, Forecaster):
 
     def forecast(self, horizon: int, xs: Sequence[Mapping[Any, Any]] | None = None) -> list[Any]:
         if xs is not None and len(xs) < horizon:
-            raise ValueError(f"xs has {len(xs)} rows; one for each of the {horizon} steps would be right")
+            raise ValueError(f"xs: expected {horizon} rows, one per step, got {len(xs)}")
         if self._with_features:
             ahead = [numbers_of("x", x) for x in islice(xs, horizon)] if xs is not None else [{}] * horizon
             rows = self._expect(ahead)

@@ -91,7 +91,7 @@ class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Forget everything and learn from the rows of `X`, and of `y` where there are targets."""
         if self.passes < 1:
-            raise ValueError(f"passes={self.passes}: at least 1 would be right")
+            raise ValueError(f"passes: expected at least 1, got {self.passes}")
         rows, targets = self._check(X, y, reset=True)
         self._begin(targets)
         for remaining in reversed(range(self.passes)):

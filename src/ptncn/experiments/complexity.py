@@ -11,8 +11,7 @@ import numpy as np
 import torch
 
 from ptncn.experiments.context import Interrupted, RunContext
-from ptncn.experiments.experiment import Cells, Experiment
-from ptncn.experiments.page import FigureSpec, Page
+from ptncn.experiments.experiment import Cells, Experiment, FigureSpec, Page
 from ptncn.experiments.runner import Result
 from ptncn.experiments.spec import RunSpec
 from ptncn.learners import make

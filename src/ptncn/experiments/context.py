@@ -10,10 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from ptncn import checkpoint
+from ptncn.learner import Learner
 from ptncn.system import ENDINGS
 
 
@@ -43,6 +46,22 @@ class Stop:
         if self.requested and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.requested = True
+
+
+class Crew:
+    """The processes that carry out a run: here, this one alone."""
+
+    def share(self, learner: Learner, key: str) -> Learner:
+        """The learner as all of them use it; `key` is that of the run."""
+        return learner
+
+    def agree(self, due: bool, stopping: bool) -> tuple[bool, bool]:
+        """Whether all of them save, and stop, after this batch."""
+        return due, stopping
+
+    def save(self, path: Path, learner: Learner, state: Any = None, extra: Any = None) -> None:
+        """Write a checkpoint, and go on when it is there for all of them."""
+        checkpoint.save(path, learner, state, extra)
 
 
 class Reporter:
@@ -102,3 +121,4 @@ class RunContext:
     """Seconds between checkpoints."""
     reporter: Reporter = field(default_factory=Reporter)
     stop: Stop = field(default_factory=Stop)
+    crew: Crew = field(default_factory=Crew)

@@ -1,4 +1,4 @@
-"""An experiment: rows of a table on some data, a record of each run, and the cells made from those records."""
+"""An experiment: rows of a table on some data, a record of each run, the cells made from records, and a page."""
 
 from __future__ import annotations
 
@@ -9,16 +9,73 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ptncn.experiments.config import SCALES
+from ptncn.experiments.config import SCALES, VIDEO
 from ptncn.experiments.context import Interrupted, RunContext
-from ptncn.experiments.options import TUNED
-from ptncn.experiments.page import Page
 from ptncn.experiments.phases import stable
 from ptncn.experiments.runner import Result
-from ptncn.experiments.spec import RunSpec
-from ptncn.learners.registry import describe
+from ptncn.experiments.spec import TUNED, RunSpec
+from ptncn.learners.registry import Choice, describe
 from ptncn.messages import unknown
 from ptncn.records import Record, RecordError, read_record
+
+SE = "**SE**: squared error, summed over the pixels of a frame, mean over frames and sequences. Lower is better."
+CE = "**CE**: cross-entropy in nats, summed and averaged in the same way. Lower is better."
+NETWORK = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13)
+"""The numbers in docs/choices.md that concern the P-TNCN itself."""
+
+OWN_CHOICES = {
+    12: Choice("how CE and SE are counted", answer="sums over pixels, means over frames and sequences, nats"),
+    14: Choice("exact RTRL with 1,000 units", answer="as many units as fit: see the sizes below"),
+}
+"""Those that concern the experiments; no option of a learner decides them."""
+
+ErrorKey = tuple[str, str] | None
+"""Phase and metric under which records keep the errors of single sequences."""
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """A figure that the report draws from the records of an experiment."""
+
+    kind: str
+    """"curves", "matrices", "films" or "growth": a drawing function of the report."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Its arguments."""
+
+
+LEARNING_CURVES = FigureSpec("curves", {"what": "learning"})
+PREQUENTIAL_CURVES = FigureSpec("curves", {"what": "prequential"})
+FILMS = FigureSpec("films", {"rows": ("ptncn", "lstm-bptt")})
+"""Predictions of these rows below the truth: as in the paper, whose figures have an LSTM in between."""
+FILMS_AND_SURPRISE = FigureSpec("films", {"rows": ("ptncn", "lstm-bptt"), "surprise": "ptncn"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """An experiment for readers."""
+
+    title: str
+    question: str
+    metrics: tuple[str, ...] = (CE, SE)
+    """How each metric is to be read."""
+    metric_labels: Mapping[str, str] = field(default_factory=lambda: {"ce": "CE", "se": "SE"})
+    """What tables call the metrics."""
+    choices: tuple[int, ...] = (*NETWORK, 12, 14)
+    """The numbers in docs/choices.md that matter here."""
+    own_choices: Mapping[int, Choice] = field(default_factory=lambda: OWN_CHOICES)
+    """Choices among them that no learner's entry describes."""
+    unstated: tuple[str, ...] = ()
+    """What else the paper does not say, and what is done here."""
+    errors: Callable[[str, str], ErrorKey] = lambda metric, column: None
+    """(metric, column) → where records keep the errors of single sequences."""
+    paper_config: Callable[[Record], dict[str, Any]] = lambda record: VIDEO["paper"].values()
+    """The same values as the record's config, at the paper's scale."""
+    references: tuple[str, ...] = ()
+    """Rows that only show where the others stand: their numbers are not to be reached."""
+    bounds: bool = False
+    """The paper's numbers are bounds on growth, not losses."""
+    figures: tuple[FigureSpec, ...] = ()
+
 
 Cells = dict[str, dict[str, float | None]]
 """{metric: {column: value}} of one row; the column is "" where a metric has only one."""
@@ -50,6 +107,8 @@ class Row:
     """The name in reports; empty: the row's name."""
     inherit: bool = True
     """Start from the defaults and the tuned values of the learner; else only values tuned for this row serve."""
+    compared_with: str = ""
+    """The row whose numbers in the paper it is compared with; empty: the paper has nothing like it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +124,9 @@ class Experiment:
     """Rows that are not simply a learner of the registry."""
     any_learner: bool = True
     """Any learner of the registry may take part, on any data."""
-    config: Callable[[str, str], Any]
+    config: Callable[[str, str], Any] = lambda data, scale: VIDEO[scale]
     """(data, scale) → the size of a run."""
-    seeds: Mapping[str, int]
+    seeds: Mapping[str, int] = field(default_factory=lambda: {scale: VIDEO[scale].seeds for scale in VIDEO})
     """By scale: trials, unless the command says otherwise."""
     values: Callable[[RunSpec], dict[str, Any]]
     """Every value that decides the numbers of a run, for its record."""
@@ -205,3 +264,19 @@ def read_result(spec: RunSpec, out: Path) -> Record | str:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+# Rows that several tables share: the P-TNCN beyond the paper's settings. The row `ptncn` is the paper's network.
+BEST = Row("ptncn", {"preset": "best"}, "P-TNCN (best)", inherit=False, compared_with="ptncn")
+"""The settings that this package found best on validation videos."""
+
+MEMORY = Row(
+    "ptncn",
+    {"preset": "best", "memory": 256, "optimizer": "adam", "lr": 0.0015},
+    "P-TNCN with memory",
+    inherit=False,
+    compared_with="ptncn",
+)
+"""For text: layers with a trace memory, which assigns credit through time without unrolling."""
+
+VARIANTS = {"ptncn-best": BEST, "ptncn-memory": MEMORY}

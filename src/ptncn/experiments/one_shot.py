@@ -7,14 +7,19 @@ from typing import Any
 
 from torch import nn
 
-from ptncn.experiments.config import VIDEO
 from ptncn.experiments.context import RunContext
-from ptncn.experiments.experiment import Cells, Experiment, paper_cells
-from ptncn.experiments.page import CE, FILMS, PREQUENTIAL_CURVES, SE, Page
+from ptncn.experiments.experiment import (
+    FILMS,
+    PREQUENTIAL_CURVES,
+    VARIANTS,
+    Cells,
+    Experiment,
+    Page,
+    paper_cells,
+)
 from ptncn.experiments.phases import PhasedRun, final_phase
 from ptncn.experiments.runner import Result, execute_once, trained_learner
 from ptncn.experiments.spec import RunSpec
-from ptncn.experiments.variants import VARIANTS
 from ptncn.experiments.zero_shot import ROWS
 from ptncn.learner import Learner
 from ptncn.learners import make
@@ -97,8 +102,6 @@ PAGE = Page(
     title="Appendix: letters seen once, then clothes with frozen weights",
     question="A network trained on digits sees letters once, tested on each video before it learns from it, with plain "
     "SGD at 0.01; then it sees clothes with frozen weights. How well does it predict either?",
-    metrics=(CE, SE),
-    metric_labels={"ce": "CE", "se": "SE"},
     unstated=(
         "The paper does not say whether updates are rescaled while letters are learnt. Here those of the P-TNCN are "
         "rescaled to norm 1, and gradients of the others are clipped at 1, as in training.",
@@ -112,8 +115,6 @@ EXPERIMENT = Experiment(
     about="appendix: letters seen once, then clothes with frozen weights",
     rows={TASKS: ROWS},
     variants=VARIANTS,
-    config=lambda data, scale: VIDEO[scale],
-    seeds={scale: VIDEO[scale].seeds for scale in VIDEO},
     values=values,
     run=run,
     cells=cells,

@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ptncn.experiments.config import VIDEO
 from ptncn.experiments.context import RunContext
-from ptncn.experiments.experiment import Cells, Experiment
-from ptncn.experiments.page import CE, FILMS, NETWORK, SE, Page
+from ptncn.experiments.experiment import FILMS, NETWORK, VARIANTS, Cells, Experiment, Page
 from ptncn.experiments.phases import PhasedRun, final_phase
 from ptncn.experiments.runner import Result, execute_once, trained_learner
 from ptncn.experiments.spec import RunSpec
-from ptncn.experiments.variants import VARIANTS
 from ptncn.records import Record
 
 ROWS = ("lstm-bptt", "ptncn", "ptncn-best", "copy")
@@ -53,8 +50,6 @@ PAGE = Page(
     title="Appendix: one and three objects after two",
     question="Networks trained on two objects see one, and three, with frozen weights. The paper shows frames and "
     "gives no numbers; two objects are here for comparison.",
-    metrics=(CE, SE),
-    metric_labels={"ce": "CE", "se": "SE"},
     errors=lambda metric, column: (f"objects/{column.rpartition(' ')[2]}", metric),
     choices=(*NETWORK, 12),
     figures=(replace(FILMS, options={**FILMS.options, "skip": ("objects/2",)}),),  # two objects are in table I
@@ -65,8 +60,6 @@ EXPERIMENT = Experiment(
     about="appendix: one and three objects for networks trained on two",
     rows={"mnist": ROWS, "notmnist": ROWS},
     variants=VARIANTS,
-    config=lambda data, scale: VIDEO[scale],
-    seeds={scale: VIDEO[scale].seeds for scale in VIDEO},
     values=values,
     run=run,
     cells=cells,

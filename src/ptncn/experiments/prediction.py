@@ -9,14 +9,23 @@ from torch.nn import functional as F
 from ptncn.data.sequences import SequenceDataset
 from ptncn.experiments.config import VIDEO, find_config
 from ptncn.experiments.context import RunContext
-from ptncn.experiments.experiment import Cells, Experiment, paper_cells
-from ptncn.experiments.page import CE, FILMS_AND_SURPRISE, LEARNING_CURVES, SE, ErrorKey, Page
+from ptncn.experiments.experiment import (
+    CE,
+    FILMS_AND_SURPRISE,
+    LEARNING_CURVES,
+    SE,
+    VARIANTS,
+    Cells,
+    ErrorKey,
+    Experiment,
+    Page,
+    paper_cells,
+)
 from ptncn.experiments.runner import Result, train_and_test
 from ptncn.experiments.spec import RunSpec
-from ptncn.experiments.variants import VARIANTS
-from ptncn.learners.abilities import Dreamer
+from ptncn.learner import Dreamer
 from ptncn.records import Record
-from ptncn.training.loop import run as run_frames
+from ptncn.training import run as run_frames
 
 VIDEO_ROWS = (
     "lstm-bptt",
@@ -139,7 +148,6 @@ EXPERIMENT = Experiment(
     rows={"mnist": VIDEO_ROWS, "notmnist": VIDEO_ROWS, "ptb": TEXT_ROWS, "ptb-stream": STREAM_ROWS},
     variants=VARIANTS,
     config=find_config,
-    seeds={scale: VIDEO[scale].seeds for scale in VIDEO},
     values=values,
     run=run,
     cells=cells,

@@ -18,12 +18,11 @@ from ptncn.experiments.context import Interrupted, RunContext
 from ptncn.experiments.meters import Film, SequenceErrors
 from ptncn.experiments.phases import Phase, PhasedRun, final_phase, training_run
 from ptncn.experiments.spec import RunSpec
-from ptncn.learner import Learner
-from ptncn.learners.abilities import has_step_size
+from ptncn.learner import Learner, has_step_size
 from ptncn.metrics import Meter, Prequential, make_metric
 from ptncn.records import pack
 from ptncn.system import peak_memory, reset_peak_memory
-from ptncn.training.loop import run
+from ptncn.training import run
 
 PROGRESS, BEST, LAST = "progress.safetensors", "best.safetensors", "finished.safetensors"
 
@@ -165,7 +164,7 @@ def execute(phased: PhasedRun, context: RunContext) -> Result:
     if phased.keep:
         if progress.best is not None:
             progress.learner = checkpoint.load(folder / BEST).learner
-        checkpoint.save(folder / LAST, progress.learner, None, progress.tree(phased.key))
+        context.crew.save(folder / LAST, progress.learner, None, progress.tree(phased.key))
         (folder / PROGRESS).unlink(missing_ok=True)
         (folder / BEST).unlink(missing_ok=True)
     return _result(progress, phased)
@@ -181,9 +180,10 @@ def tidy(phased: PhasedRun, context: RunContext) -> None:
 
 
 def _begin_or_resume(phased: PhasedRun, context: RunContext, folder: Path) -> _Progress:
-    if context.resume and (folder / PROGRESS).is_file():
-        return _load(folder / PROGRESS, phased)
-    return _Progress(phased.start(), _new_curve(phased))
+    resumed = context.resume and (folder / PROGRESS).is_file()
+    progress = _load(folder / PROGRESS, phased) if resumed else _Progress(phased.start(), _new_curve(phased))
+    progress.learner = context.crew.share(progress.learner, phased.key)
+    return progress
 
 
 def _new_curve(phased: PhasedRun) -> Prequential:
@@ -203,13 +203,14 @@ def _continue(phased: PhasedRun, progress: _Progress, context: RunContext, folde
             loss = progress.curve.compute()["faded"] if phase.learn else progress.meters[0].compute()
             context.reporter.advance(x.shape[0] * x.shape[1], phased.curve_metric, loss)
             now = time.monotonic()
-            if context.stop.requested or now - saved >= context.every:
+            due, stopping = context.crew.agree(now - saved >= context.every, context.stop.requested)
+            if due or stopping:
                 progress.seconds, clock = progress.seconds + now - clock, now
-                _save(phased, progress, folder)
+                _save(phased, progress, context, folder)
                 saved = time.monotonic()
-                if context.stop.requested:
+                if stopping:
                     raise Interrupted(phased.name)
-        _close(phase, progress, folder)
+        _close(phase, progress, context, folder)
         if phased.after_phase is not None:
             phased.after_phase(phase.name, progress.results[phase.name]["metrics"])
         progress.index, progress.batch, progress.state, progress.film = progress.index + 1, 0, None, None
@@ -270,7 +271,7 @@ def _set_step_size(phased: PhasedRun, progress: _Progress) -> None:
         learner.lr = learner.options()["lr"] * share
 
 
-def _close(phase: Phase, progress: _Progress, folder: Path) -> None:
+def _close(phase: Phase, progress: _Progress, context: RunContext, folder: Path) -> None:
     metrics = {meter.name: meter.compute() for meter in progress.meters}
     result: dict[str, Any] = {"metrics": metrics}
     if phase.keep_errors:
@@ -281,12 +282,12 @@ def _close(phase: Phase, progress: _Progress, folder: Path) -> None:
     value = metrics[phase.metrics[0]]
     if phase.select and (progress.best is None or value < progress.best):
         progress.best = value
-        checkpoint.save(folder / BEST, progress.learner)
+        context.crew.save(folder / BEST, progress.learner)
 
 
-def _save(phased: PhasedRun, progress: _Progress, folder: Path) -> None:
+def _save(phased: PhasedRun, progress: _Progress, context: RunContext, folder: Path) -> None:
     progress.peak = max(progress.peak, peak_memory())
-    checkpoint.save(folder / PROGRESS, progress.learner, progress.state, progress.tree(phased.key))
+    context.crew.save(folder / PROGRESS, progress.learner, progress.state, progress.tree(phased.key))
 
 
 def _load(path: Path, phased: PhasedRun) -> _Progress:

@@ -1,7 +1,12 @@
-"""One run, by plain values: which row of which table, on which data, with which seed and sizes."""
+"""One run, by plain values: which row of which table, on which data, with which seed, sizes and options.
+
+The options of a learner are its defaults for the kind of data, then the values that tuning found. Tuned values ship
+with the package (`experiments/tuned/`); a folder of your own replaces them.
+"""
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,10 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from ptncn.data.registry import Splits, open_splits
-from ptncn.experiments.options import TUNED, options_for
 from ptncn.learner import Learner
 from ptncn.learners import make
 from ptncn.learners.registry import describe
+
+TUNED = Path(__file__).parent / "tuned"
+"""The tuned values of the package: NAME-DATA.json."""
+TUNED_ON = {"video": "mnist", "text": "ptb"}
+"""The dataset whose tuned values serve others of the same kind."""
+ONLINE_NAME = "continual"
+"""The name under which values tuned one sequence at a time are kept; no others serve there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,3 +138,29 @@ def _exact_note(spec: RunSpec) -> str:
         f"exact RTRL has {spec.learner_options['hidden_size']} units here: the paper's 1,000 on {inputs:,} inputs "
         f"would need {in_words(needed)} for each row of a batch"
     )
+
+
+def options_for(spec: RunSpec) -> tuple[dict[str, Any], str | None]:
+    """All options of the learner of a spec, and the name of the file of tuned values that they come from, if any."""
+    kind, online = spec.splits.kind, spec.config.batch_size == 1
+    entry = describe(spec.learner)
+    defaults = entry.default_options(kind, online=online) if spec.inherit else {}
+    size = {} if entry.size_class == "none" else {"hidden_size": spec.config.hidden_size(spec.learner)}
+    options = {**defaults, **size, "seed": spec.seed}
+    owners = (spec.row, spec.learner, entry.tuned_like or spec.learner) if spec.inherit else (spec.row,)
+    file = find_tuned(owners, kind, ONLINE_NAME if online else spec.data, spec.tuned)
+    if file is None:
+        return options, None
+    return {**options, **json.loads(file.read_text())["options"]}, f"{file.parent.name}/{file.name}"
+
+
+def find_tuned(owners: tuple[str, ...], kind: str, data: str, folder: Path | None) -> Path | None:
+    """The first file of tuned values among those of some rows or learners, for this data or for its kind."""
+    if folder is None:
+        return None
+    for owner in dict.fromkeys(owners):
+        for name in (data,) if data == ONLINE_NAME else (data, TUNED_ON.get(kind, data)):
+            path = folder / f"{owner}-{name}.json"
+            if path.is_file():
+                return path
+    return None

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ptncn.experiments.context import Interrupted, RunContext
-from ptncn.experiments.options import ONLINE_NAME
 from ptncn.experiments.phases import Phase, epoch_phases, training_run
 from ptncn.experiments.runner import execute, tidy
-from ptncn.experiments.spec import RunSpec
-from ptncn.files import write_atomically
+from ptncn.experiments.spec import ONLINE_NAME, RunSpec
 from ptncn.learners.registry import describe
+from ptncn.system import write_atomically
 
 CHECKS = 4
 """Validation errors taken during a trial; a trial that is behind most others at one of them is pruned."""

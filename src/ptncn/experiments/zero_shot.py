@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ptncn.experiments.config import VIDEO
 from ptncn.experiments.context import RunContext
-from ptncn.experiments.experiment import Cells, Experiment, paper_cells
-from ptncn.experiments.page import CE, FILMS_AND_SURPRISE, SE, Page
+from ptncn.experiments.experiment import FILMS_AND_SURPRISE, VARIANTS, Cells, Experiment, Page, paper_cells
 from ptncn.experiments.phases import PhasedRun, final_phase
 from ptncn.experiments.runner import Result, execute_once, trained_learner
 from ptncn.experiments.spec import RunSpec
-from ptncn.experiments.variants import VARIANTS
 from ptncn.records import Record
 
 ROWS = ("lstm-bptt", "lstm-sab", "lstm-rtrl", "ptncn", "ptncn-best")
@@ -64,8 +61,6 @@ PAGE = Page(
     title="Table III: objects never seen, weights frozen",
     question="What does a network that only knows digits make of letters, and the other way round, if its weights are "
     "frozen? The P-TNCN still corrects its states.",
-    metrics=(CE, SE),
-    metric_labels={"ce": "CE", "se": "SE"},
     errors=lambda metric, column: ("test", metric),
     figures=(FILMS_AND_SURPRISE,),
 )
@@ -75,8 +70,6 @@ EXPERIMENT = Experiment(
     about="table III: objects never seen before, with frozen weights",
     rows=dict.fromkeys(DIRECTIONS, ROWS),
     variants=VARIANTS,
-    config=lambda data, scale: VIDEO[scale],
-    seeds={scale: VIDEO[scale].seeds for scale in VIDEO},
     values=values,
     run=run,
     cells=cells,

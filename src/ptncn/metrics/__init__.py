@@ -2,10 +2,9 @@
 
 from ptncn.metrics.base import FrameMean, Meter
 from ptncn.metrics.cost import Cost, bytes_of
-from ptncn.metrics.errors import BPC, CE, SE, Accuracy
+from ptncn.metrics.errors import BPC, CE, METRICS, SE, Accuracy, Metric, make_metric
 from ptncn.metrics.gradient import GradientMeter
 from ptncn.metrics.prequential import Point, Prequential
-from ptncn.metrics.registry import METRICS, Metric, make_metric
 from ptncn.metrics.task_matrix import TaskMatrix
 
 __all__ = [

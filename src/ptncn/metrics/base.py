@@ -40,7 +40,7 @@ class Meter(Protocol):
 
 
 class FrameMean(ABC):
-    """The mean of one number a frame, over all scored frames of all sequences alike.
+    """The mean of one number per frame, over all scored frames of all sequences alike.
 
     The sums are float64 and stay on the device of the learner until `compute` is called.
     """

@@ -1,8 +1,12 @@
-"""Errors of predictions: squared error, cross-entropy, bits a character, accuracy."""
+"""Errors of predictions by name: squared error, cross-entropy, bits a character, accuracy.
+
+Tables, figures and records find the label, unit and digits of an error in `METRICS`.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -10,6 +14,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from ptncn.learner import Step
 from ptncn.metrics.base import FrameMean
+from ptncn.registry import Registry
 
 
 class SE(FrameMean):
@@ -59,3 +64,39 @@ class Accuracy(FrameMean):
 
     def per_frame(self, step: Step, x: Tensor) -> Tensor:
         return (step.prediction.argmax(-1) == x.argmax(-1)).double()
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One error of predictions."""
+
+    make: type[FrameMean]
+    """The meter's class; its `name` is the name in the registry."""
+    label: str
+    """What tables and figures call it."""
+    unit: str = ""
+    digits: int = 2
+    """Digits after the point in tables."""
+    lower_is_better: bool = True
+
+
+METRICS: Registry[Metric] = Registry(
+    "metric",
+    "ptncn.metrics",
+    {
+        "se": Metric(SE, "SE"),
+        "ce": Metric(CE, "CE", "nats"),
+        "bpc": Metric(BPC, "BPC", "bits", digits=3),
+        "accuracy": Metric(Accuracy, "accuracy", digits=3, lower_is_better=False),
+    },
+)
+"""Every metric that experiments and the training loop know by name."""
+
+
+def make_metric(name: str) -> FrameMean:
+    """A fresh meter by its registry name.
+
+    >>> make_metric("se").name
+    'se'
+    """
+    return METRICS.find(name).make()

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from ptncn.messages import unknown
+
 
 class TaskMatrix:
     """Losses on every task, before any training and after each task, in the order in which they are learnt.
@@ -37,7 +39,7 @@ class TaskMatrix:
     def record(self, learnt: int, task: str, loss: float) -> None:
         """Enter the loss on `task` once the first `learnt` tasks were learnt; 0 is before any training."""
         if task not in self.tasks:
-            raise ValueError(f"unknown task {task!r}; this matrix has: {', '.join(self.tasks)}")
+            raise ValueError(unknown("task", task, self.tasks))
         if not 0 <= learnt <= len(self.tasks):
             raise ValueError(f"learnt: expected 0 to {len(self.tasks)} tasks, got {learnt!r}")
         self.losses[learnt][self.tasks.index(task)] = float(loss)

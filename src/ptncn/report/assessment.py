@@ -12,8 +12,8 @@ from scipy import stats
 
 from ptncn.experiments.experiment import Experiment
 from ptncn.records import Comparison, RecordError, Summary, compare, summarise
-from ptncn.report.labels import data_label, row_label
 from ptncn.report.sources import Source
+from ptncn.report.theme import data_label, row_label
 
 SLACK = 0.2
 """How far a measured exponent may exceed a bound."""
@@ -31,6 +31,8 @@ class Cell:
     sources: Sequence[Source]
     summary: Summary | None
     """None if the paper has a number and there is no run."""
+    stands_for: str = ""
+    """The row of the paper whose number this is, where a variant has none of its own."""
 
     @property
     def ours(self) -> float | None:
@@ -75,9 +77,12 @@ def cells_of(experiment: Experiment, sources: Sequence[Source], metric: str) -> 
         for row in rows:
             having = [each for each in sources if each.record.model == row and column in each.cells.get(metric, {})]
             values = [value for each in having if (value := each.cells[metric][column]) is not None]
-            paper = known.get(row, {}).get(column)
+            paper, stands_for = known.get(row, {}).get(column), ""
+            if paper is None and values and row in experiment.variants:
+                stands_for = experiment.variants[row].compared_with
+                paper = known.get(stands_for, {}).get(column)
             if values or paper is not None:
-                found.append(Cell(row, column, paper, having, summarise(values) if values else None))
+                found.append(Cell(row, column, paper, having, summarise(values) if values else None, stands_for))
     return found
 
 
@@ -157,7 +162,7 @@ def changed_order(experiment: Experiment, metric: str, cells: Sequence[Cell]) ->
     """A sentence per column on pairs of rows whose order is not the paper's."""
     sentences = []
     for column, group in by_column(cells).items():
-        known = [cell for cell in group if cell.paper is not None and cell.ours is not None]
+        known = [cell for cell in group if cell.paper is not None and cell.ours is not None and not cell.stands_for]
         pairs = [(a, b) for a, b in combinations(known, 2) if a.paper != b.paper]
         if not pairs:
             continue
@@ -213,37 +218,37 @@ def _doubt(experiment: Experiment, metric: str, reference: Cell, other: Cell) ->
 
 
 RANKS = ("rank, paper", "rank, ours")
-STANDING_HEADINGS = ("table", "metric", "on", "scale", "paper", "ours", "ratio", "reached?", *RANKS)
+STANDING_HEADINGS = ("table", "learner", "metric", "on", "scale", "paper", "ours", "ratio", "reached?", *RANKS)
 
 
 def standings(experiment: Experiment, sources: Sequence[Source]) -> list[list[str]]:
-    """A row for each number of the reference row that the paper has; the page adds the first cell."""
-    page, rows = experiment.page, []
-    for metric in metrics_of(sources):
-        for column, group in by_column(cells_of(experiment, sources, metric)).items():
-            cell = next((each for each in group if each.row == experiment.reference and each.ratio is not None), None)
-            if cell is None:
-                continue
-            ranked = [each for each in group if each.ratio is not None and each.row not in page.references]
-            ranks = ["", ""]
-            if len(ranked) > 1 and not page.bounds:
-                ranks = [
-                    _rank(cell.paper, [each.paper for each in ranked]),
-                    _rank(cell.ours, [each.ours for each in ranked]),
-                ]
-            rows.append(
-                [
-                    page.metric_labels.get(metric, metric),
-                    data_label(column) if column else "",
-                    cell.sources[0].record.scale,
-                    f"{cell.paper:g}",
-                    number(cell.ours),
-                    f"{cell.ratio:.2f}×",
-                    mark(cell, experiment),
-                    *ranks,
-                ]
-            )
-    return rows
+    """A row for each number of the paper's that the reference row or a variant of it has; the page adds a cell."""
+    return [
+        _standing(experiment, metric, cell, group)
+        for metric in metrics_of(sources)
+        for group in by_column(cells_of(experiment, sources, metric)).values()
+        for cell in group
+        if experiment.reference in (cell.row, cell.stands_for) and cell.ratio is not None
+    ]
+
+
+def _standing(experiment: Experiment, metric: str, cell: Cell, group: Sequence[Cell]) -> list[str]:
+    page, ranks = experiment.page, ["", ""]
+    others = [each for each in group if each.row not in (experiment.reference, *page.references)]
+    ranked = [cell, *(each for each in others if each.ratio is not None and not each.stands_for)]
+    if len(ranked) > 1 and not page.bounds:
+        ranks = [_rank(cell.paper, [each.paper for each in ranked]), _rank(cell.ours, [each.ours for each in ranked])]
+    return [
+        row_label(experiment, cell.row),
+        page.metric_labels.get(metric, metric),
+        data_label(cell.column) if cell.column else "",
+        cell.sources[0].record.scale,
+        f"{cell.paper:g}",
+        number(cell.ours),
+        f"{cell.ratio:.2f}×",
+        mark(cell, experiment),
+        *ranks,
+    ]
 
 
 def _rank(value: float | None, values: Sequence[float | None]) -> str:

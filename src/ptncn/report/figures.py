@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ptncn.experiments.experiment import Experiment
 from ptncn.records import Record, unpack
-from ptncn.report.labels import data_label, row_label, row_style
 from ptncn.report.model import Figure
 from ptncn.report.plots import Curve, cost_growth, error_curves, surprise_over_time, task_matrices
+from ptncn.report.theme import data_label, row_label, row_style
 from ptncn.report.video import animation, filmstrip
 
 UNITS = {"prequential_se": "squared error", "prequential_bpc": "bits per character"}

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from ptncn.experiments import EXPERIMENTS, find_experiment
 from ptncn.experiments.experiment import Experiment
-from ptncn.files import write_atomically
 from ptncn.report.assessment import (
     STANDING_HEADINGS,
     better_than_reference,
@@ -25,14 +24,22 @@ from ptncn.report.assessment import (
     uses_other_data,
 )
 from ptncn.report.figures import make_drawings
-from ptncn.report.html import make_page
-from ptncn.report.labels import row_label
-from ptncn.report.markdown import make_markdown, plain
 from ptncn.report.model import Commands, Figure, Part, Points, Section, Table, Text, slug
 from ptncn.report.plots import comparison
-from ptncn.report.setup import choices_table, learners_table, size_in_words, size_tables
+from ptncn.report.render import make_markdown, make_page, plain
 from ptncn.report.sources import BROKEN, Gathered, Source
-from ptncn.report.tables import MANY, command, origin, result_tables
+from ptncn.report.tables import (
+    MANY,
+    choices_table,
+    command,
+    learners_table,
+    origin,
+    result_tables,
+    size_in_words,
+    size_tables,
+)
+from ptncn.report.theme import row_label
+from ptncn.system import write_atomically
 
 TITLE = "The paper’s tables and figures, reproduced"
 LEAD = (
@@ -248,8 +255,10 @@ def _overview(pages: Mapping[str, ExperimentPage]) -> list[Part]:
     rows = [[link, *row] for link, page in pages.items() for row in page.standings]
     if not rows:
         return []
+    rows.sort(key=lambda row: row[STANDING_HEADINGS.index("scale")] != "paper")
     caption = (
-        "The paper’s network in every table: its number, ours, and its rank among the learners that both have. "
+        "The P-TNCN in every table, runs at the paper’s size first: the paper’s number, ours, and the rank among the "
+        "learners that both have. "
         "● reached, ▲ not reached, ◇ lower than the paper’s, but on other data."
     )
     return [Table(caption, STANDING_HEADINGS, rows)]

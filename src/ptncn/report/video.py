@@ -18,7 +18,7 @@ Frames = NDArray[np.uint8]
 GAP = 3
 """Pixels between frames."""
 BACKGROUND, LABEL, FONT_SIZE = 68, 255, 13
-"""Of animations: a grey that is distinct from both a white page and a black frame; the labels and their size."""
+"""In animations: a grey that is distinct from both a white page and a black frame; the labels and their size."""
 
 
 def filmstrip(

@@ -1,4 +1,4 @@
-"""What is written down about a run."""
+"""Records: one JSON file per run, from which every table, figure and comparison is made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import json
 import math
 import platform
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -17,9 +17,10 @@ from typing import Any, get_type_hints
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
-from ptncn.files import write_atomically
+from ptncn.system import write_atomically
 
 SCHEMA = 1
 STATUSES = ("running", "failed", "finished")
@@ -217,3 +218,79 @@ def unpack(packed: Mapping[str, Any]) -> NDArray[Any]:
     if len(raw) != wanted:
         raise ValueError(f"a packed array of shape {shape} and {packed['dtype']} has another number of bytes")
     return np.frombuffer(raw, kind).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The same number over several trials."""
+
+    mean: float
+    sd: float
+    """Sample standard deviation (n − 1); NaN for a single trial."""
+    trials: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f} ± {self.sd:.2f}" if self.trials > 1 else f"{self.mean:.2f}"
+
+
+def summarise(values: Sequence[float]) -> Summary:
+    """
+    >>> print(summarise([1.0, 2.0, 3.0]))
+    2.00 ± 1.00
+    """
+    if not values:
+        raise ValueError("values: expected at least one trial, got none")
+    sd = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+    return Summary(float(np.mean(values)), sd, len(values))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two learners compared by their errors on the same sequences, or in the same trials."""
+
+    pairs: int
+    difference: float
+    """Mean of ours − theirs: negative if ours is better."""
+    low: float
+    high: float
+    """The 95 % confidence interval of the mean difference, by Student's t."""
+    p_t: float
+    """p value of the paired t test."""
+    p_wilcoxon: float
+    """p value of Wilcoxon's signed rank test, which assumes no distribution."""
+
+    @property
+    def beyond_chance(self) -> bool:
+        """Whether both tests reject chance at 0.05."""
+        return max(self.p_t, self.p_wilcoxon) < 0.05
+
+
+def compare(ours: ArrayLike, theirs: ArrayLike) -> Comparison:
+    """Paired tests over errors; entry i of both belongs to the same sequence or trial.
+
+    >>> compare([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], [1.5, 2.6, 3.4, 4.5, 5.6, 6.4, 7.5]).beyond_chance
+    True
+    """
+    first, second = np.asarray(ours, float), np.asarray(theirs, float)
+    if first.shape != second.shape or first.ndim != 1:
+        raise ValueError(f"errors: expected two lists of one length, got shapes {first.shape} and {second.shape}")
+    scored = np.isfinite(first) & np.isfinite(second)  # a text of one symbol has no error: nothing came before it
+    first, second = first[scored], second[scored]
+    if len(first) < 2:
+        raise ValueError(f"errors: expected at least 2 pairs, got {len(first)}")
+    gap = first - second
+    mean = float(gap.mean())
+    if np.ptp(gap) == 0.0:  # no spread, so no test: the same difference everywhere
+        p = 1.0 if mean == 0.0 else 0.0
+        return Comparison(len(gap), mean, mean, mean, p, p)
+    t_test = stats.ttest_rel(first, second)
+    interval = t_test.confidence_interval(0.95)
+    wilcoxon = stats.wilcoxon(first, second, method=_wilcoxon_method(gap))
+    return Comparison(
+        len(gap), mean, float(interval.low), float(interval.high), float(t_test.pvalue), float(wilcoxon.pvalue)
+    )
+
+
+def _wilcoxon_method(gap: np.ndarray[Any, Any]) -> str:
+    """Exact only for few pairs without ties and zeros."""
+    return "exact" if len(gap) <= 25 and len(np.unique(np.abs(gap))) == len(gap) and gap.all() else "approx"

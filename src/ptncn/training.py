@@ -110,7 +110,7 @@ def _time_major(
         )
     if mask is not None and mask.shape != sequence.shape[:2]:
         raise ValueError(
-            f"mask: expected one entry a frame, shape {tuple(sequence.shape[:2])}, got {tuple(mask.shape)}"
+            f"mask: expected one entry per frame, shape {tuple(sequence.shape[:2])}, got {tuple(mask.shape)}"
         )
     if not batch_first:
         return sequence, mask
