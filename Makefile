@@ -5,9 +5,9 @@ READY  := $(VENV)/.installed
 SEED   ?= $(shell $(PYTHON) -c 'import secrets; print(secrets.randbelow(10**9))')
 SEED   := $(SEED)
 
-.PHONY: help setup demo test lint types unit fuzz asan mutants bench docs clean
+.PHONY: help setup demo test lint types unit test-spark fuzz asan mutants bench docs clean
 help:          ## what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## create the environment and install the package with its tools
 $(READY): pyproject.toml constraints.txt setup.py $(wildcard src/ptncn/kernels/*.[ch] src/ptncn/kernels/*.inc)
@@ -16,7 +16,7 @@ $(READY): pyproject.toml constraints.txt setup.py $(wildcard src/ptncn/kernels/*
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: setup    ## two learners predict a changing stream; the last line says how to open the page
+demo: setup    ## two learners predict a changing stream; the last lines say how to open its page and the live one
 	$(BIN)/ptncn demo
 
 test: lint types unit ## ruff, mypy and the whole test suite
@@ -31,6 +31,11 @@ types: setup   ## mypy
 
 unit: setup    ## pytest
 	$(BIN)/python -m pytest -n auto -q
+
+test-spark: setup ## the tests of Spark; installs pyspark, and says what else is missing
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,spark]'
+	$(BIN)/python -c 'from ptncn.spark.session import check_java; check_java()'
+	$(BIN)/python -m pytest -q tests/spark tests/examples
 
 fuzz: setup    ## new random examples for every property, and damaged files for every reader; SEED repeats a run
 	@echo "seed $(SEED)"
