@@ -95,16 +95,18 @@ def make_app(page: Page, *, token: str | None = None) -> ASGIApp:
         if len(visitors) >= MOST_VISITORS:
             await websocket.close(1013, f"{MOST_VISITORS} visitors are here already")
             return
-        await websocket.accept()
         visitor = Visitor()
-        visitors.append(visitor)
-        sending = asyncio.create_task(_send(page, websocket, visitor, visitors))
+        visitors.append(visitor)  # before anything is waited for, so that the limit holds
         try:
-            code = await _receive(page, websocket, visitor)
+            await websocket.accept()
+            sending = asyncio.create_task(_send(page, websocket, visitor, visitors))
+            try:
+                code = await _receive(page, websocket, visitor)
+            finally:
+                sending.cancel()
+                await asyncio.gather(sending, return_exceptions=True)
         finally:
             visitors.remove(visitor)
-            sending.cancel()
-            await asyncio.gather(sending, return_exceptions=True)
         if code is not None:
             await websocket.close(code)
 
