@@ -24,7 +24,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from river import compose, linear_model, preprocessing, time_series
 
 import ptncn.streaming
-from ptncn.streaming.defaults import default_learner
+from ptncn.streaming.options import default_learner
 from streams import STREAMS, rows
 
 ROOT = Path(__file__).resolve().parents[1]

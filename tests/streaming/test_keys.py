@@ -9,8 +9,8 @@ import pytest
 from feeds import finish, sines, start
 
 from ptncn.streaming import Stream
-from ptncn.streaming.defaults import LearnerSpec
 from ptncn.streaming.keys import KeyStore, KeyTable
+from ptncn.streaming.options import LearnerSpec
 
 TINY = LearnerSpec(hidden=(4,))
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ptncn.streaming import RowError, Stream
-from ptncn.streaming.defaults import LearnerSpec
+from ptncn.streaming.options import LearnerSpec
 from ptncn.streaming.times import CALENDAR, Clock, TimeParser
 
 TINY = LearnerSpec(hidden=(4,))

@@ -14,15 +14,14 @@ import torch
 import typer
 
 from ptncn.cli.common import Notices, grouped, note, one_line_errors, option, parse_option
-from ptncn.streaming.alerts import Alerts
+from ptncn.streaming.blob import CheckpointLock
 from ptncn.streaming.columns import MISSING
-from ptncn.streaming.defaults import HIDDEN, TARGET, LearnerSpec
 from ptncn.streaming.drift import ACTIONS, make_listener
 from ptncn.streaming.errors import StreamError
 from ptncn.streaming.formats import make_writer, open_source, readable, writable
-from ptncn.streaming.lock import CheckpointLock
-from ptncn.streaming.session import Session
-from ptncn.streaming.status import choose_status, summarise
+from ptncn.streaming.options import HIDDEN, TARGET, LearnerSpec
+from ptncn.streaming.output import choose_status, summarise
+from ptncn.streaming.session import Alerts, Session
 from ptncn.streaming.stream import Stream
 
 

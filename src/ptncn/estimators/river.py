@@ -19,9 +19,9 @@ except ModuleNotFoundError as error:
 from ptncn.estimators.rows import numbers_of
 from ptncn.estimators.sequence import SequenceEstimator, TargetEstimator
 from ptncn.streaming.calibration import Calibrator
-from ptncn.streaming.defaults import HIDDEN, TARGET
+from ptncn.streaming.options import HIDDEN, TARGET
 from ptncn.streaming.predictor import Guess
-from ptncn.streaming.surprise import Surprise
+from ptncn.streaming.scaling import Surprise
 
 
 class PTNCNForecaster(TargetEstimator, Forecaster):

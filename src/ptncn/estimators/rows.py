@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ptncn.streaming.columns import LARGEST, Vector
-from ptncn.streaming.defaults import default_learner
+from ptncn.streaming.options import default_learner
 from ptncn.streaming.predictor import TARGETS, Guess, Predictor
 
 Key = tuple[str, Hashable]

@@ -9,7 +9,7 @@ from typing import Any
 from river import base
 
 from ptncn.estimators.rows import Key, NamedRows
-from ptncn.streaming.defaults import HIDDEN, TARGET
+from ptncn.streaming.options import HIDDEN, TARGET
 
 Row = dict[Key, float]
 

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ptncn.streaming.columns import Vector
-from ptncn.streaming.defaults import HIDDEN, TARGET, default_learner
+from ptncn.streaming.options import HIDDEN, TARGET, default_learner
 from ptncn.streaming.predictor import TARGETS, Predictor
 
 EXPECTED_FAILED_CHECKS = {

@@ -16,7 +16,7 @@ from ptncn.streaming.columns import Columns, Vector
 from ptncn.streaming.engine import Steps
 from ptncn.streaming.errors import DivergedError, StreamError
 from ptncn.streaming.predictor import Guess, Predictor
-from ptncn.streaming.surprise import Surprise
+from ptncn.streaming.scaling import Surprise
 
 
 @dataclasses.dataclass

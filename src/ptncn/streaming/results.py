@@ -1,9 +1,11 @@
-"""What a stream says about its rows: as a block for writers, and one by one."""
+"""What a stream makes of its rows: results of a block, running statistics, forecasts, as objects and as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 
 from ptncn.streaming.columns import Columns, Value, Vector
 from ptncn.streaming.engine import Steps
-from ptncn.streaming.writers import Field, Table
+from ptncn.streaming.formats import Field, Table
 
 
 @dataclass(slots=True)
@@ -160,3 +162,137 @@ def target_fields(columns: Columns, entries: Vector, suffix: str, path: tuple[st
         Field(f"{name}{suffix}", (*path, name), values, "text" if name in columns.categories else kind)
         for name, values in columns.split(entries).items()
     ]
+
+
+FADING = 0.999
+
+
+@dataclass
+class RunningStats:
+    """Errors are mean square differences over the targets, in scaled units, older ones fading away."""
+
+    observations: int = 0
+    scored: int = 0
+    alarms: int = 0
+    drifts: int = 0
+    bad_rows: int = 0
+    gaps: int = 0
+    late_rows: int = 0
+    error: float = 0.0
+    copy_error: float = 0.0
+    weight: float = 0.0
+
+    def score(self, error: float, copy_error: float) -> None:
+        self.scored += 1
+        self.error = FADING * self.error + error
+        self.copy_error = FADING * self.copy_error + copy_error
+        self.weight = FADING * self.weight + 1.0
+
+    @property
+    def root_mean_square(self) -> float:
+        return math.sqrt(self.error / self.weight) if self.weight else math.nan
+
+    @property
+    def against_copy(self) -> float:
+        """The error as a share of that of the copied last observation; below 1 is better than copying."""
+        return math.sqrt(self.error / self.copy_error) if self.copy_error else math.nan
+
+    def tree(self) -> dict[str, float]:
+        return asdict(self)
+
+    def load_tree(self, tree: Mapping[str, float]) -> None:
+        for name, value in tree.items():
+            setattr(self, name, value)
+
+
+LENGTH = 256
+
+
+class History:
+    """The last 256 observations and predictions, in the units of the source."""
+
+    def __init__(self, width: int) -> None:
+        self.pairs = np.empty((0, 2, width))
+        """(n, 2, width): observed and predicted, the oldest first."""
+
+    def add(self, observed: Vector, predicted: Vector) -> None:
+        """Take (n, width) rows."""
+        new = np.stack((observed, predicted), axis=1)
+        self.pairs = np.concatenate((self.pairs, new))[-LENGTH:] if len(new) < LENGTH else new[-LENGTH:]
+
+    def tree(self) -> dict[str, Any]:
+        return {"pairs": self.pairs}
+
+    def load_tree(self, tree: Mapping[str, Any]) -> None:
+        pairs = np.asarray(tree["pairs"], dtype=np.float64)
+        if pairs.ndim != 3 or pairs.shape[1:] != self.pairs.shape[1:]:
+            raise ValueError(f"pairs: expected (n, 2, {self.pairs.shape[2]}), got {pairs.shape}")
+        self.pairs = pairs
+
+
+PICTURES = (".png", ".svg", ".pdf")
+MOST_PANELS = 12
+
+
+@dataclass
+class Forecast:
+    """What is expected, and what was seen before."""
+
+    columns: Columns
+    entries: Vector
+    """(horizon, w) the entries of the targets, the nearest step first."""
+    lower: Vector
+    """(horizon, w) bounds, or (0, w) without any."""
+    upper: Vector
+    past: Vector
+    """(n, 2, w) the last observations and what had been predicted for them, the oldest first."""
+    times: list[Any] | None
+    """Dates of the steps ahead, if the stream has timestamps."""
+    key: str | None = None
+
+    @property
+    def rows(self) -> list[dict[str, Value]]:
+        """The steps ahead as one value a target."""
+        return [self.columns.decode(row) for row in self.entries.tolist()]
+
+    def table(self) -> Table:
+        """A row for each step, for a writer."""
+        count = len(self.entries)
+        table: Table = [Field("step", ("step",), range(1, count + 1), "whole")]
+        if self.key is not None:
+            table.append(Field("key", ("key",), [self.key] * count, "text"))
+        if self.times is not None:
+            table.append(Field("timestamp", ("timestamp",), self.times, "text"))
+        table += target_fields(self.columns, self.entries, "", (), "float")
+        if len(self.lower):
+            table += target_fields(self.columns, self.lower, ".lower", ("lower",), "float")
+            table += target_fields(self.columns, self.upper, ".upper", ("upper",), "float")
+        return table
+
+    def draw(self, path: Path) -> None:
+        """A panel for each of the first twelve numeric targets: the past, what was predicted, and the future."""
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        owners = self.columns.owners
+        numeric = [name for name in self.columns.names if name not in self.columns.categories]
+        shown = [(name, owners.index(self.columns.names.index(name))) for name in numeric][:MOST_PANELS]
+        if not shown:
+            raise ValueError(f"{path}: there is no numeric target to draw")
+        figure = Figure(figsize=(9, 1 + 1.8 * len(shown)), layout="constrained")
+        FigureCanvasAgg(figure)
+        panels = figure.subplots(len(shown), sharex=True, squeeze=False)[:, 0]
+        before = np.arange(-len(self.past) + 1, 1)
+        ahead = np.arange(1, len(self.entries) + 1)
+        for panel, (name, place) in zip(panels, shown, strict=True):
+            panel.plot(before, self.past[:, 0, place], color="black", linewidth=1, label="observed")
+            panel.plot(before, self.past[:, 1, place], color="tab:blue", linewidth=0.8, alpha=0.7, label="predicted")
+            panel.plot(ahead, self.entries[:, place], color="tab:red", linewidth=1.2, label="forecast")
+            if len(self.lower):
+                bounds = self.lower[:, place], self.upper[:, place]
+                panel.fill_between(ahead, *bounds, color="tab:red", alpha=0.15, linewidth=0, label="interval")
+            panel.axvline(0.5, color="gray", linewidth=0.6, linestyle=":")
+            panel.set_ylabel(name)
+        panels[0].legend(loc="upper left", fontsize="small", ncols=4)
+        panels[-1].set_xlabel("steps from now")
+        figure.savefig(path)

@@ -15,20 +15,16 @@ from ptncn.learner import Learner
 from ptncn.learners import make
 from ptncn.streaming.blob import MALFORMED, BlobError, pack, read_checkpoint, unpack
 from ptncn.streaming.columns import Columns, Vector
-from ptncn.streaming.defaults import TARGET, default_learner
 from ptncn.streaming.drift import Detector, DriftListener
 from ptncn.streaming.engine import Engine, Steps
 from ptncn.streaming.errors import DivergedError, RowError, StreamError
-from ptncn.streaming.forecast import Forecast, History
 from ptncn.streaming.forecaster_engine import ForecasterEngine
 from ptncn.streaming.keys import KeyStore, KeyTable
 from ptncn.streaming.learner_engine import LearnerEngine
-from ptncn.streaming.options import StreamOptions
-from ptncn.streaming.pace import Pace, Shown
-from ptncn.streaming.results import Observation, Results
+from ptncn.streaming.options import TARGET, StreamOptions, default_learner
+from ptncn.streaming.results import Forecast, History, Observation, Results, RunningStats
 from ptncn.streaming.sources import Block, IterableSource, Source
-from ptncn.streaming.status import RunningStats
-from ptncn.streaming.times import Clock
+from ptncn.streaming.times import Clock, Pace, Shown
 from ptncn.system import write_atomically
 
 

@@ -1,5 +1,105 @@
-"""Where rows come from: CSV, JSON lines, Parquet, or any iterable."""
+"""Where rows come from: CSV, JSON lines, Parquet, or any iterable. What every source is, and the one for iterables."""
 
-from ptncn.streaming.sources.base import Block, IterableSource, Source
+from __future__ import annotations
 
-__all__ = ["Block", "IterableSource", "Source"]
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from ptncn.streaming.errors import RowError, StreamError
+
+
+@dataclass(slots=True)
+class Block:
+    """Consecutive rows with the same columns."""
+
+    names: tuple[str, ...]
+    rows: list[Sequence[Any]] = field(default_factory=list)
+    """Numbers, text, or None where nothing was observed, in the order of `names`."""
+    lines: list[int] = field(default_factory=list)
+    """Where each row was: the line of a file, or the number of the row, from 1."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Gives rows in blocks, knows its position after each of them, and survives a bad row."""
+
+    name: str
+
+    def read(self, most: int) -> Block | None:
+        """Up to `most` rows that are there already; an empty block if there are none yet, None at the end.
+
+        A bad row raises a `RowError` after the rows before it were given; the next call goes on behind it.
+        """
+
+    def position(self, count: int | None = None) -> dict[str, Any]:
+        """Where the row after the first `count` of the last block begins, None for all: plain values for `seek`."""
+
+    def seek(self, position: Mapping[str, Any], *, live: bool = False) -> None:
+        """Continue from a position of the same source, opened anew. `live`: a pipe that itself continues there."""
+
+
+class IterableSource:
+    """Rows from any iterable of arrays, sequences or dicts; the columns of an array are called x0, x1, …
+
+    >>> IterableSource([[1.0, 2.0]]).read(1)
+    Block(names=('x0', 'x1'), rows=[[1.0, 2.0]], lines=[1])
+    """
+
+    def __init__(self, rows: Iterable[Any], name: str = "source") -> None:
+        self.name = name
+        self._rows = iter(rows)
+        self._read = 0
+        self._before, self._lines = 0, [0]
+        self._ahead: tuple[tuple[str, ...], Sequence[Any]] | None = None
+
+    def read(self, most: int) -> Block | None:
+        self._before = self._lines[-1] if self._lines else self._before
+        block = self._read_block(most)
+        self._lines = [] if block is None else block.lines
+        return block
+
+    def _read_block(self, most: int) -> Block | None:
+        block: Block | None = None
+        while block is None or len(block) < most:
+            if self._ahead is None:
+                row = next(self._rows, self)
+                if row is self:
+                    break
+                self._read += 1
+                self._ahead = self._split(row)
+            names, values = self._ahead
+            if block is None:
+                block = Block(names)
+            elif names != block.names:
+                break  # other columns begin another block
+            block.rows.append(values)
+            block.lines.append(self._read)
+            self._ahead = None
+        return block
+
+    def position(self, count: int | None = None) -> dict[str, Any]:
+        lines = self._lines if count is None else self._lines[:count]
+        return {"rows": lines[-1] if lines else self._before}
+
+    def seek(self, position: Mapping[str, Any], *, live: bool = False) -> None:
+        """Skip the rows that were consumed: an iterable begins at its beginning, unless it is live."""
+        for _ in range(0 if live else position["rows"]):
+            if next(self._rows, self) is self:
+                raise StreamError(f"{self.name}: ends before row {position['rows']}, where the checkpoint was made")
+        self._read = self._before = position["rows"]
+        self._lines = []
+
+    def _split(self, row: Any) -> tuple[tuple[str, ...], Sequence[Any]]:
+        if isinstance(row, Mapping):
+            return tuple(row), list(row.values())
+        if hasattr(row, "tolist"):
+            row = row.tolist()
+        if isinstance(row, int | float):
+            row = [row]
+        if not isinstance(row, list | tuple):
+            raise RowError(self.name, self._read, f"expected an array, a list or a dict, got {type(row).__name__}")
+        return tuple(f"x{index}" for index in range(len(row))), row

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ptncn.streaming.errors import RowError, StreamError
-from ptncn.streaming.sources.base import Block
+from ptncn.streaming.sources import Block
 from ptncn.streaming.sources.lines import Line, LineReader
 
 DELIMITERS = ",;\t|"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ptncn.streaming.errors import RowError
-from ptncn.streaming.sources.base import Block
+from ptncn.streaming.sources import Block
 from ptncn.streaming.sources.lines import Line, LineReader
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from ptncn.streaming.errors import StreamError
-from ptncn.streaming.sources.base import Block
+from ptncn.streaming.sources import Block
 
 BATCH = 1000
 

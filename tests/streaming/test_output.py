@@ -1,10 +1,11 @@
-"""The live line, and silence where nobody looks."""
+"""The live line, and silence in a pipe."""
 
 import io
 from collections import deque
 
-from ptncn.streaming import status
-from ptncn.streaming.status import LiveStatus, NoStatus, RunningStats, choose_status, describe, sparkline
+from ptncn.streaming import output
+from ptncn.streaming.output import LiveStatus, NoStatus, choose_status, describe, sparkline
+from ptncn.streaming.results import RunningStats
 
 
 def test_in_a_pipe_there_is_no_status(monkeypatch):
@@ -20,7 +21,7 @@ class Terminal(io.StringIO):
 def test_on_a_terminal_it_shows_rate_error_and_surprise(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setattr(status, "PERIOD", 0.0)
+    monkeypatch.setattr(output, "PERIOD", 0.0)
     assert isinstance(choose_status(quiet=True, writes_to_stdout=False), NoStatus)
     live = choose_status(quiet=False, writes_to_stdout=False)
     assert isinstance(live, LiveStatus)
@@ -31,11 +32,11 @@ def test_on_a_terminal_it_shows_rate_error_and_surprise(monkeypatch):
     assert "█" in terminal.getvalue()
 
 
-def test_in_the_end_it_has_told_of_every_observation(monkeypatch):
+def test_in_the_end_it_has_shown_every_observation(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     clock = iter([100.0, 100.01, 100.02, 110.0])
-    monkeypatch.setattr(status.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(output.time, "monotonic", lambda: next(clock))
     live, stats = LiveStatus(before=1000), RunningStats(observations=1000)
     for _ in range(2):
         stats.observations += 1
@@ -45,7 +46,7 @@ def test_in_the_end_it_has_told_of_every_observation(monkeypatch):
     assert "1,002 rows  0/s" in terminal.getvalue()
 
 
-def test_it_tells_of_drifts_and_bad_rows_only_if_there_are_any():
+def test_it_shows_drifts_and_bad_rows_only_if_there_are_any():
     assert "2 drifts  3 bad rows" in describe(RunningStats(drifts=2, bad_rows=3), 1.0, deque())
     assert "drift" not in describe(RunningStats(), 1.0, deque())
 
