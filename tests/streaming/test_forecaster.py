@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptncn.streaming.forecaster import EXPERTS, Forecaster, Setting, compiled, reference
-from ptncn.streaming.forecaster.layout import fresh, views, width
-from ptncn.streaming.forecaster.seasons import differences, find_seasons
+from ptncn.streaming.forecaster import EXPERTS, Forecaster, Setting, reference
+from ptncn.streaming.forecaster.layout import differences, find_seasons, fresh, views, width
+from ptncn.streaming.forecaster.model import load
 
 
 def run(forecaster: Forecaster, series: np.ndarray) -> np.ndarray:
@@ -40,7 +40,7 @@ def test_the_readout_of_each_horizon_is_the_ridge_regression_on_all_pairs_seen()
         np.testing.assert_allclose(forecaster.part("long.W")[0, 0, horizon - 1], ridge, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.skipif(compiled.load() is None, reason="there is no compiler")
+@pytest.mark.skipif(load() is None, reason="there is no compiler")
 def test_the_kernel_and_the_reference_give_the_same_numbers():
     setting = Setting(columns=2, horizon=5, states=3, extra=1, history=100)
     one, other = Forecaster(setting, 3), Forecaster(setting, 3)
@@ -191,7 +191,7 @@ def test_sizes_and_rows_that_do_not_fit_are_refused():
         Forecaster(Setting(history=100), seasons=(51,))
     with pytest.raises(ValueError, match="state: expected"):
         forecaster.load_tree({"state": np.zeros((1, 3))})
-    if compiled.load() is not None:
+    if load() is not None:
         with pytest.raises(ValueError, match="values: expected contiguous float64"):
             forecaster.observe(np.zeros((1, 3)))
         with pytest.raises(ValueError, match="rows outside"):

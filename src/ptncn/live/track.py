@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptncn.live.ring import Ring, Table
-from ptncn.streaming.results import FADING
-from ptncn.streaming.results import Results
+from ptncn.streaming.results import FADING, Results
 
 X, ROW, ANOMALY, ALARM, DRIFT, AGAINST_COPY, TARGETS = range(7)
 """Columns of the ring; from `TARGETS` on there are four of each target: observed, predicted, lower and upper bound."""

@@ -1,17 +1,82 @@
-"""Forecasts of many streams at once, each never much worse than the best of several simple rules."""
+"""Forecasts of many streams at once, each never much worse than the best of several simple rules; in C or in NumPy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptncn.streaming.forecaster import compiled, reference
-from ptncn.streaming.forecaster.layout import EXPERTS, SEASONS, Array, Setting, fresh, views
-from ptncn.streaming.forecaster.seasons import find_seasons
-from ptncn.streaming.rows import StateRows
+from ptncn.kernels import address, open_library
+from ptncn.streaming.engine import StateRows
+from ptncn.streaming.forecaster import reference
+from ptncn.streaming.forecaster.layout import EXPERTS, SEASONS, Array, Setting, find_seasons, fresh, views, width
+
+whole = ctypes.c_int64
+
+
+class CSetting(ctypes.Structure):
+    """`Setting` as the kernel reads it."""
+
+    _fields_ = [(field.name, whole if field.type == "int" else ctypes.c_double) for field in fields(Setting)]
+
+
+@cache
+def load() -> ctypes.CDLL | None:
+    """The forecaster's library, or None: see `open_library`."""
+    library = open_library("_forecast")
+    if library is not None:
+        library.forecast_size.restype = library.forecast_step.restype = whole
+    return library
+
+
+class CompiledStep:
+    """Steps the streams of one state; arrays that stay are passed by address, which is looked up once."""
+
+    def __init__(self, library: ctypes.CDLL, setting: Setting) -> None:
+        self._setting = CSetting(**{field.name: getattr(setting, field.name) for field in fields(Setting)})
+        self._width = int(library.forecast_size(ctypes.byref(self._setting)))
+        if self._width != width(setting):
+            raise ValueError(f"setting: the kernel does not take these sizes: {setting}")
+        self._step: Callable[..., int] = library.forecast_step
+
+    def __call__(
+        self,
+        state: Array,
+        rows: NDArray[np.int64],
+        values: Array,
+        states: Array,
+        extra: Array,
+        out: tuple[Array, Array, Array, Array],
+    ) -> int:
+        """`rows` of `state` observe `values` (B, C). What was expected of them (B, C), forecast and bounds (B, C, H)
+        go to `out`. How many rows were worked off: the kernel stops where a season has to be looked for."""
+        count, setting = len(rows), self._setting
+        columns, horizon = setting.columns, setting.horizon
+        done = int(
+            self._step(
+                ctypes.byref(setting),
+                address("state", state, np.float64, len(state), self._width),
+                whole(len(state)),
+                whole(self._width),
+                address("rows", rows, np.int64, count),
+                whole(count),
+                address("values", values, np.float64, count, columns),
+                address("states", states, np.float64, count, setting.states),
+                address("extra", extra, np.float64, count, setting.extra),
+                address("out", out[0], np.float64, count, columns),
+                *(address("out", each, np.float64, count, columns, horizon) for each in out[1:]),
+            )
+        )
+        if done < 0:
+            reasons = ("", "sizes that do not fit", f"rows outside of 0 … {len(state) - 1}", "a broken count of rows")
+            raise ValueError(f"forecast step: {reasons[-done]}")
+        return done
+
 
 FIRST_LOOK = 24
 """Rows before a season is looked for; then again when there are a quarter more, and after each half of the history."""
@@ -60,9 +125,9 @@ class Forecaster(StateRows):
             raise ValueError(f"seasons: expected up to 2 of 2 to {setting.history // 2} rows, got {tuple(seasons)}")
         self.setting, self.seasons = setting, tuple(seasons)
         self.state = fresh(streams, setting)
-        library = compiled.load()
-        self._step: compiled.CompiledStep | reference.Step = (
-            reference.Step(setting) if library is None else compiled.CompiledStep(library, setting)
+        library = load()
+        self._step: CompiledStep | reference.Step = (
+            reference.Step(setting) if library is None else CompiledStep(library, setting)
         )
         self._stops = library is not None
         self._views = views(self.state, setting)
