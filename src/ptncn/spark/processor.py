@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ptncn.streaming.advance import Advance
 from ptncn.streaming.results import Observation
+from ptncn.streaming.stream import Advance
 
 if TYPE_CHECKING:
     import pandas as pd

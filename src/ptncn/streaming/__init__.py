@@ -1,6 +1,5 @@
 """Live streams: learn from a feed, forecast it, and raise an alarm when it surprises."""
 
-from ptncn.streaming.advance import Advance
 from ptncn.streaming.calibration import Calibrator
 from ptncn.streaming.drift import DriftListener, PageHinkley
 from ptncn.streaming.errors import RowError, StreamError
@@ -8,7 +7,7 @@ from ptncn.streaming.formats import FORMATS, Format, open_source
 from ptncn.streaming.options import StreamOptions, default_learner
 from ptncn.streaming.results import Observation, Results
 from ptncn.streaming.scaling import RobustScaler
-from ptncn.streaming.stream import Stream
+from ptncn.streaming.stream import Advance, Stream
 
 __all__ = [
     "FORMATS",

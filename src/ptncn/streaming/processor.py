@@ -1,0 +1,354 @@
+"""From rows to results: columns, clock, keys and engine at work on blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from ptncn.learner import Learner
+from ptncn.learners import make
+from ptncn.streaming.blob import pack, unpack
+from ptncn.streaming.columns import Columns, Vector
+from ptncn.streaming.drift import DriftListener
+from ptncn.streaming.engine import Engine, Steps
+from ptncn.streaming.errors import DivergedError, RowError, StreamError
+from ptncn.streaming.forecaster_engine import ForecasterEngine
+from ptncn.streaming.keys import KeyStore, KeyTable
+from ptncn.streaming.learner_engine import LearnerEngine
+from ptncn.streaming.options import TARGET, StreamOptions, default_learner
+from ptncn.streaming.results import History, Results, RunningStats
+from ptncn.streaming.sources import Block
+from ptncn.streaming.times import Clock, Pace, Shown
+
+
+class Processor:
+    """Turns blocks of rows into results, and holds everything that a stream has learnt; see `Stream`.
+
+    Each key has a slot of the engine and of the clock; without a key there is one slot.
+    """
+
+    def __init__(
+        self,
+        options: StreamOptions,
+        learner: Learner | Callable[[int], Learner] | None,
+        network: Callable[[int], Learner],
+        drift: DriftListener | None,
+        report: Callable[[str], None],
+    ) -> None:
+        self.options, self.drift, self.report = options, drift, report
+        self.stats = RunningStats()
+        self.healthy = True
+        """False once learning has diverged: the present state is not worth saving."""
+        self.store_folder: str | None = None
+        """Where streams go that exceed `key_limit`; None is the system's folder for temporary files."""
+        self.columns = _make_columns(options)
+        self.clock = Clock(gaps=options.gaps, order=options.order, format=options.time_format)
+        self._learner, self.network = learner, network
+        self._engine: Engine | None = None
+        self._made_for: Any = None
+        """Learner and columns of the blob that the engine was made for: those of many keys share one."""
+        self._keys = KeyTable(options.key_limit if options.key is not None else None)
+        self._store: KeyStore | None = None
+        self._failure: StreamError | None = None
+        self._reached = 0
+        """Rows of the last block before the one that stopped the stream."""
+        self._last_timestamp: str | float | None = None
+
+    @property
+    def engine(self) -> Engine:
+        """What learns; there is none before the first row was read."""
+        if self._engine is None:
+            raise StreamError("nothing was observed yet")
+        return self._engine
+
+    @property
+    def learner(self) -> Learner:
+        """The learner, or that of the first key."""
+        return self.engine.learner
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys in memory, the least recently used first."""
+        return list(self._keys.slots)
+
+    def close(self) -> None:
+        """Remove temporary files."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def _begin(self, block: Block, name: str) -> None:
+        """Choose columns by the first row, and make everything whose size depends on them."""
+        left_out = self.columns.begin(block, name)
+        if left_out:
+            self.report(f"left out, because they hold text: {', '.join(left_out)}; --categorical takes them in")
+        self._make_engine(self._learner)
+        if self.drift is not None:
+            self.drift.check(self.learner)
+
+    def _make_engine(self, learner: Learner | Callable[[int], Learner] | None) -> None:
+        options = self.options
+        if learner is None:
+            learner = None if self._can_forecast() else default_learner
+        self._engine = (
+            self._forecaster(options)
+            if learner is None
+            else LearnerEngine(
+                (lambda inputs: learner) if isinstance(learner, Learner) else learner,
+                self.columns,
+                target=options.target or TARGET,
+                horizon=options.horizon,
+                alarm_rate=options.alarm_rate,
+                learn=options.learn,
+                layer_errors=options.layer_errors,
+                shared=options.shared,
+            )
+        )
+        self.history = History(self.columns.target_width)
+        if options.key is None:
+            self._keys.slots[""] = 0
+
+    def _can_forecast(self) -> bool:
+        """Whether the default engine serves: it predicts numbers, and has no errors of layers to show."""
+        numeric = not any(name in self.columns.categories for name in self.columns.names)
+        return numeric and not self.options.layer_errors
+
+    def _forecaster(self, options: StreamOptions) -> ForecasterEngine:
+        return ForecasterEngine(
+            self.network,
+            self.columns,
+            horizon=options.horizon,
+            level=options.level,
+            season=options.season,
+            alarm_rate=options.alarm_rate,
+            learn=options.learn,
+            shared=options.shared,
+            keyed=options.key is not None,
+        )
+
+    def _process(self, block: Block, name: str) -> Results:
+        """What the rows of a block give. A row that stops the stream is remembered, and raised at the next call."""
+        if not len(block):
+            return self._nothing()
+        if self._engine is None:
+            self._begin(block, name)
+        entries, bad = self.columns.encode(block, name)
+        rows = list(range(len(block)))
+        if bad:
+            rows = self._without_bad(rows, bad)
+        return self._run(block, entries, rows, name)
+
+    def _process_bad(self, error: RowError, name: str) -> Results:
+        """A row that the source itself could not read."""
+        self._bad(error)
+        if self.options.on_error == "skip" or self._engine is None or self.options.key is not None:
+            return self._nothing()
+        nothing = np.full((1, self.columns.width), np.nan)
+        return self._run(Block((), [()], [error.line]), nothing, [0], name)
+
+    def _without_bad(self, rows: list[int], bad: list[tuple[int, RowError]]) -> list[int]:
+        """Follow `on_error`: the rows that remain."""
+        for row, error in bad:
+            if self.options.on_error == "stop":
+                self._failure = error
+                return rows[:row]
+            self._bad(error)
+        dropped = {row for row, _ in bad} if self.options.on_error == "skip" else set()
+        return [row for row in rows if row not in dropped]
+
+    def _bad(self, error: RowError) -> None:
+        if self.options.on_error == "stop":
+            raise error
+        self.stats.bad_rows += 1
+        self.report(f"{error} ({'skipped' if self.options.on_error == 'skip' else 'masked'})")
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    def _run(self, block: Block, entries: Vector, rows: list[int], name: str) -> Results:
+        """Show rows to the engine, as many at a time as there are slots for."""
+        columns = self.columns
+        keys = None if columns.key is None else [str(key) for key in columns.column(columns.key, block)]
+        stamps = None if columns.timestamp is None else list(map(_as_time, columns.column(columns.timestamp, block)))
+        times = np.full(len(block), np.nan) if stamps is None else self.clock.parser.parse(stamps)
+        pace = Pace(self.options, self.clock, self.stats, self.report)
+        parts, done, at = [], [], 0
+        self._reached = 0
+        while at < len(rows):
+            slots = self._place(keys, rows[at:])
+            part = rows[at : at + len(slots)]
+            at += len(slots)
+            kept = pace.follow(part, slots, times, block, name)
+            self._failure = kept.failure or self._failure
+            if not kept.rows:
+                continue
+            parts.append(self._show(kept, entries, times, block, name))
+            done += [row for row, real in zip(kept.rows, kept.real, strict=True) if real]
+            self._reached = done[-1] + 1
+            if self._failure is not None:
+                break
+        if not done:
+            return self._nothing()
+        if stamps is not None:
+            self._last_timestamp = stamps[done[-1]]
+        return self._account(
+            Results(
+                columns,
+                self.stats.observations,
+                [block.lines[row] for row in done],
+                None if keys is None else [keys[row] for row in done],
+                None if stamps is None else [stamps[row] for row in done],
+                entries[done, : columns.target_width],
+                Steps.joined(parts),
+                np.zeros(len(done), dtype=bool),
+            )
+        )
+
+    def _show(self, kept: Shown, entries: Vector, times: Vector, block: Block, name: str) -> Steps:
+        slots, rows, real = kept.slots, kept.rows, np.array(kept.real)
+        values = entries[rows]
+        values[~real] = np.nan
+        calendar = self.clock.calendar(slots, times[rows], self.options.horizon)
+        try:
+            steps = self.engine.run(np.array(slots), values, calendar)
+        except DivergedError as error:
+            self.healthy = False
+            raise StreamError(
+                f"{name}: line {block.lines[rows[error.row]]}: the prediction is no longer finite: learning has "
+                f"diverged; try a smaller --lr"
+            ) from None
+        return steps if real.all() else steps.take(real)
+
+    def _place(self, keys: list[str] | None, rows: list[int]) -> list[int]:
+        """Slots for the first of some rows, whose streams are then in them."""
+        if keys is None:
+            return [0] * len(rows)
+        assignment = self._keys.assign([keys[row] for row in rows])
+        for key, slot in assignment.evicted:
+            self._put_away(key, pack(self._state([slot])))
+        if assignment.new:
+            slots = len(self._keys.slots)
+            self.engine.resize(slots)
+            self.clock.resize(slots)
+        for key, slot in assignment.new:
+            state = None if self._store is None else self._store.take(key)
+            if state is not None:
+                self._restore([slot], unpack(state))
+            else:
+                self.engine.reset(slot)
+                self.clock.reset(slot)
+        return assignment.slots
+
+    def _put_away(self, key: str, state: bytes) -> None:
+        """Move the stream of a key to the disk."""
+        if self._store is None:
+            self._store = KeyStore(self.store_folder)
+        self._store.put(key, state)
+
+    def _account(self, results: Results) -> Results:
+        """Update the running statistics and the drift detector."""
+        stats, steps = self.stats, results.steps
+        stats.observations += len(results)
+        stats.alarms += int(steps.alarm.sum())
+        for error, copied in zip(steps.error.tolist(), steps.copy_error.tolist(), strict=True):
+            if error == error and copied == copied:
+                stats.score(error, copied)
+        if self.drift is not None:
+            for row, (surprise, settled) in enumerate(zip(steps.surprise.tolist(), steps.anomaly, strict=True)):
+                if surprise == surprise and settled == settled:
+                    results.drift[row] = self.drift.listen(surprise, self.learner)
+            stats.drifts += int(results.drift.sum())
+        if self.columns.key is None:
+            self.history.add(results.observed, steps.predicted)
+        return results
+
+    def _nothing(self) -> Results:
+        steps = Steps.empty(0, self.columns.target_width, self.options.horizon, bounds=False)
+        empty = np.empty((0, self.columns.target_width))
+        return Results(self.columns, self.stats.observations, [], [], [], empty, steps, np.zeros(0, dtype=bool))
+
+    # What checkpoints hold
+
+    def _state(self, slots: Sequence[int]) -> dict[str, Any]:
+        return {"engine": self.engine.state(slots), "clock": self.clock.state(slots)}
+
+    def _restore(self, slots: Sequence[int], state: Mapping[str, Any]) -> None:
+        self.engine.restore(slots, state["engine"])
+        self.clock.restore(slots, state["clock"])
+
+    def _slot_of(self, key: str | None) -> int:
+        """The slot of a stream, which is fetched from the disk if it is there."""
+        if (key is None) != (self.columns.key is None):
+            raise StreamError("a key is needed" if key is None else f"key {key!r}: this stream has no keys")
+        known = key in self._keys.slots or (self._store is not None and key in dict(self._store))
+        if key is not None and not known:
+            raise StreamError(f"unknown key {key!r}; known are {', '.join(self.keys[:5])}, …")
+        return self._place([key] if key is not None else None, [0])[0]
+
+    def _tree(self) -> dict[str, Any]:
+        learner = self.learner
+        return {
+            "options": asdict(self.options),
+            "learner": {"kind": learner.kind, "options": learner.options()},
+            "forecaster": isinstance(self.engine, ForecasterEngine),
+            "columns": self.columns.tree(),
+            "stats": self.stats.tree(),
+            "history": self.history.tree(),
+            "drift": None if self.drift is None else self.drift.tree(),
+            "timestamp": self._last_timestamp,
+            "shared": self.engine.shared_state(),
+            "keys": list(self._keys.slots),
+            "streams": self._state(list(self._keys.slots.values())),
+            "stored": {} if self._store is None else dict(self._store),
+        }
+
+    def _load_tree(self, tree: Mapping[str, Any]) -> None:
+        kind, options = tree["learner"]["kind"], tree["learner"]["options"]
+        self.columns.load_tree(tree["columns"])
+        self.network = lambda inputs: make(kind, **options)
+        made_for = tree["learner"], tree["forecaster"], tree["columns"]
+        if self._made_for != made_for:
+            self._make_engine(None if tree["forecaster"] else self.network)
+            self._made_for = made_for
+        self.engine.restore_shared(tree["shared"])
+        if not isinstance(tree["keys"], list):
+            raise ValueError("keys: expected a list")
+        slots = list(range(len(tree["keys"])))
+        self._keys.slots.clear()
+        self._keys.slots.update(zip(tree["keys"], slots, strict=True))
+        self.engine.resize(len(slots))
+        self.clock.resize(len(slots))
+        self._restore(slots, tree["streams"])
+        for key, state in tree["stored"].items():
+            self._put_away(key, state)
+        self.stats.load_tree(tree["stats"])
+        self.history.load_tree(tree["history"])
+        self._last_timestamp = tree["timestamp"]
+        if self.drift is not None:
+            if tree["drift"] is None:
+                raise ValueError("it was saved without a drift detector")
+            self.drift.load_tree(tree["drift"], self.learner)
+
+
+def _make_columns(options: StreamOptions) -> Columns:
+    return Columns(
+        options.targets,
+        features=options.features,
+        categorical=options.categorical,
+        timestamp=options.timestamp,
+        key=options.key,
+        slots=options.slots,
+        missing=options.missing,
+        decimal=options.decimal,
+        change=options.columns_change,
+    )
+
+
+def _as_time(value: Any) -> str | float | None:
+    """A timestamp as it came, as far as a line of text can hold it."""
+    return value if value is None or isinstance(value, str | int | float) else str(value)
