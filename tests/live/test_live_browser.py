@@ -1,6 +1,8 @@
 """The live page in a real browser: every control does what it says."""
 
 import time
+from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,29 +20,37 @@ def window():
         yield opened
 
 
-@pytest.fixture(scope="module")
-def world():
-    page = WorldPage(units=(8, 4))
+@contextmanager
+def serving(page):
     server = Server(page)
     server.start()
     page.start()
-    yield page, server.url
-    page.stop()
-    server.stop()
+    try:
+        yield page, server.url
+    finally:
+        page.stop()
+        server.stop()
+
+
+def feed(count, **more):
+    """A wave with a jump now and then."""
+    times = np.datetime64("2026-01-01", "s") + 60 * np.arange(count)
+    noise = np.random.default_rng(0).normal(0, 0.05, count)
+    values = np.sin(np.arange(count) / 8) + noise + 9.0 * (np.arange(count) % 200 == 150)
+    return [{"time": str(time), "load": float(value), **more} for time, value in zip(times, values, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def world():
+    with serving(WorldPage(units=(8, 4))) as served:
+        yield served
 
 
 @pytest.fixture(scope="module")
 def stream():
-    rng = np.random.default_rng(0)
-    times = np.datetime64("2026-01-01", "s") + 60 * np.arange(900)
-    values = np.sin(np.arange(900) / 8) + rng.normal(0, 0.05, 900) + 9.0 * (np.arange(900) % 200 == 150)
-    rows = [{"time": str(time), "load": float(value)} for time, value in zip(times, values, strict=True)]
-    page = StreamPage(Stream(rows, horizon=12), "feed.csv", Pace("max"))
-    page.replay()
-    server = Server(page)
-    server.start()
-    yield page, server.url
-    server.stop()
+    with serving(StreamPage(Stream(feed(900), horizon=12), "feed.csv", Pace("max"))) as served:
+        wait(lambda: served[0].ended)
+        yield served
 
 
 def wait(check, seconds=120.0):
@@ -58,6 +68,14 @@ def click(window, selector):
     wait(lambda: window.run(f"const e = document.querySelector({selector!r}); return !!({ready}) && !e.click()"))
 
 
+def text(window, name):
+    return window.run(f"return document.getElementById('{name}').textContent")
+
+
+def pressed(window, name):
+    return window.run(f"return document.getElementById('{name}').getAttribute('aria-pressed')") == "true"
+
+
 def put(window, name, value):
     """Choose a value of a slider or a list."""
     window.run(
@@ -65,18 +83,45 @@ def put(window, name, value):
     )
 
 
-def drag(window, selector, start, end, modifiers=0):
-    """Press the mouse at a share of an element's width and height, move it, and let go."""
-    window.run(f"document.querySelector({selector!r}).scrollIntoView({{block: 'center'}})")
-    box = window.run(
+def place(window, selector):
+    """Where an element is on the screen: x, y, width and height."""
+    window.run(f"document.querySelector({selector!r}).scrollIntoView({{block: 'center', behavior: 'instant'}})")
+    return window.run(
         f"const b = document.querySelector({selector!r}).getBoundingClientRect(); return [b.x, b.y, b.width, b.height]"
     )
-    places = [(box[0] + x * box[2], box[1] + y * box[3]) for x, y in (start, ((start[0] + end[0]) / 2, start[1]), end)]
-    for kind, (x, y) in zip(
-        ("mousePressed", "mouseMoved", "mouseMoved", "mouseReleased"), [*places, places[-1]], strict=True
-    ):
-        buttons = {"button": "left", "buttons": 1, "clickCount": 1, "modifiers": modifiers}
-        window._command("Input.dispatchMouseEvent", {"type": kind, "x": x, "y": y, **buttons})
+
+
+def drag(window, selector, start, end, modifiers=0):
+    """Press the mouse at a share of an element's width and height, move it, and let go."""
+    left, top, width, height = place(window, selector)
+    spots = [start, ((start[0] + end[0]) / 2, start[1]), end, end]
+    for kind, (x, y) in zip(("mousePressed", "mouseMoved", "mouseMoved", "mouseReleased"), spots, strict=True):
+        how = {"button": "left", "buttons": 1, "clickCount": 1, "modifiers": modifiers}
+        at = {"x": left + x * width, "y": top + y * height}
+        window._command("Input.dispatchMouseEvent", {"type": kind, **at, **how})
+
+
+def touch(window, selector, *fingers):
+    """Put fingers on an element, each at the first of its places, move them to the others, and take them away."""
+    left, top, width, height = place(window, selector)
+    for step, spots in enumerate(zip(*fingers, strict=True)):
+        points = [{"x": left + x * width, "y": top + y * height, "id": finger} for finger, (x, y) in enumerate(spots)]
+        window._command(
+            "Input.dispatchTouchEvent", {"type": "touchMove" if step else "touchStart", "touchPoints": points}
+        )
+    window._command("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+@contextmanager
+def phone(window, url):
+    window.emulate(360)
+    window._command("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": 2})
+    try:
+        window.open(url)
+        wait(lambda: window.run("return document.querySelector('.connection.open') !== null"))
+        yield
+    finally:
+        window._command("Emulation.setTouchEmulationEnabled", {"enabled": False})
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -115,19 +160,21 @@ def test_every_control_of_the_world_does_what_it_says(window, world):
         )
         wait(lambda name=name, value=value: getattr(page.world.settings, name) == value)
     wait(lambda: window.run("return !document.getElementById('strip').hidden"))
+    assert window.run("return document.getElementById('pad-use').disabled")
     drag(window, "#pad", (0.2, 0.5), (0.8, 0.5))
     click(window, "#pad-use")
     wait(lambda: page.world.settings.kind == "drawing")
     assert (page.world.drawing.pixels > 0).sum() > 20
+    click(window, "#pad-clear")
+    assert window.run("return document.getElementById('pad-use').disabled")
     for name, flag in (("freeze", "frozen"), ("dream", "dreaming"), ("pause", "paused")):
         for on in (True, False):
             click(window, f"#{name}")
             wait(lambda flag=flag, on=on: getattr(page, flag) is on)
-            pressed = f"return document.getElementById('{name}').getAttribute('aria-pressed') === '{str(on).lower()}'"
-            wait(lambda pressed=pressed: window.run(pressed))
+            wait(lambda name=name, on=on: pressed(window, name) is on)
     click(window, "#lesions [data-part='layer 2']")
     wait(lambda: page.runners[0].lesions == ["layer 2"])
-    wait(lambda: "Lesioned: layer 2 of the P-TNCN" in window.run("return document.getElementById('story').textContent"))
+    wait(lambda: "Lesioned: layer 2 of the P-TNCN" in text(window, "story"))
     click(window, "#snapshot")
     wait(lambda: window.run("return !document.getElementById('back').disabled"))
     number = page.state()["snapshot"]
@@ -136,9 +183,12 @@ def test_every_control_of_the_world_does_what_it_says(window, world):
     click(window, "#back")
     wait(lambda: page.runners[0].lesions == ["layer 2"])
     assert number is not None
+    before = page.runners
+    click(window, "#restart")
+    wait(lambda: page.runners is not before)
     put(window, "rival", "copy")
     wait(lambda: page.runners[1].name == "copy")
-    wait(lambda: "has no weights" in window.run("return document.getElementById('honest').textContent"))
+    wait(lambda: "has no weights" in text(window, "honest"))
     assert window.console() == []
 
 
@@ -166,29 +216,101 @@ def test_a_visitor_who_prefers_less_motion_gets_it(window, world):
     window.emulate(1280)
 
 
-def test_a_stream_can_be_zoomed_panned_and_followed(window, stream):
-    _, url = stream
+def test_one_draws_with_a_finger_or_with_the_keyboard(window, world):
+    page, url = world
+    page.world.drawing = None
+    with phone(window, url):
+        touch(window, "#pad", [(0.1, 0.5), (0.4, 0.5), (0.7, 0.5), (0.9, 0.5)])
+        assert window.run("return !document.getElementById('pad-use').disabled")
+        click(window, "#pad-use")
+        wait(lambda: page.world.drawing is not None)
+        rows, columns = np.nonzero(page.world.drawing.pixels[0] == 255)
+        assert columns.min() <= 3  # the whole way, as one line
+        assert columns.max() >= 24
+        assert set(np.diff(np.unique(columns))) == {1}
+        assert set(rows) <= {13, 14, 15}
+        assert window.run("return scrollX") == 0
+    click(window, "#pad-clear")
+    keys = "".join(f"p.dispatchEvent(new KeyboardEvent('keydown', {{key: {key!r}}}));" for key in ("ArrowUp", " "))
+    window.run(f"const p = document.getElementById('pad'); p.focus(); {keys}")
+    click(window, "#pad-use")
+    wait(lambda: (page.world.drawing.pixels == 255).sum() == 4)  # one dab of the pen
+
+
+def rows_in_sight(window):
+    found = text(window, "window-note").split(" ", 1)[0].replace(",", "")
+    return int(found) if found.isdigit() else 0
+
+
+def test_a_stream_is_zoomed_moved_and_followed(window, stream):
     window.emulate(1280)
-    window.open(url)
-    note = "return document.getElementById('window-note').textContent"
-
-    def rows():
-        found = window.run(note).split(" ", 1)[0].replace(",", "")
-        return int(found) if found.isdigit() else 0
-
-    wait(lambda: rows() == 600)
-    drag(window, "#anomaly .u-over", (0.2, 0.5), (0.5, 0.5))
-    inside = wait(lambda: rows() if 100 < rows() < 300 else None)
-    assert window.run("return document.getElementById('follow').getAttribute('aria-pressed')") == "false"
-    before = window.run("return document.getElementById('download').href")
-    click(window, "#earlier")
-    wait(lambda: window.run("return document.getElementById('download').href") != before)
-    click(window, "#out")
-    wait(lambda: rows() > inside)
+    window.open(stream[1])
+    rows = partial(rows_in_sight, window)
+    shown = partial(window.run, "return document.getElementById('download').href")
+    wait(lambda: rows() == 120)
     click(window, "#all")
     wait(lambda: rows() == 900)
-    click(window, "#follow")
-    wait(lambda: rows() == 600)
+    drag(window, "#anomaly .u-over", (0.2, 0.5), (0.5, 0.5))
+    inside = wait(lambda: rows() if 200 < rows() < 300 else None)
+    assert not pressed(window, "follow")
+    for name in ("earlier", "later"):
+        before = shown()
+        click(window, f"#{name}")
+        wait(lambda before=before: shown() != before)
+    before = shown()
+    drag(window, "#anomaly .u-over", (0.7, 0.5), (0.3, 0.5), modifiers=8)  # with shift
+    wait(lambda: shown() != before)
+    assert abs(rows() - inside) <= 2
+    click(window, "#out")
+    wait(lambda: rows() > 1.5 * inside)
+    click(window, "#in")
+    wait(lambda: rows() < 1.1 * inside)
+    left, top, width, height = place(window, "#anomaly .u-over")
+    wheel = {"type": "mouseWheel", "x": left + width / 2, "y": top + height / 2, "deltaX": 0}
+    window._command("Input.dispatchMouseEvent", {**wheel, "deltaY": -120, "modifiers": 2})  # with control
+    wait(lambda: rows() < 0.9 * inside)
+    window.run("document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'f', bubbles: true}))")
+    wait(lambda: rows() == 120)
+    assert pressed(window, "follow")
+
+
+def test_fingers_move_a_chart_and_zoom_it(window, stream):
+    with phone(window, stream[1]):
+        wait(lambda: rows_in_sight(window) == 120)
+        touch(window, "#anomaly .u-over", [(0.3, 0.5), (0.5, 0.5), (0.8, 0.5)])
+        wait(lambda: not pressed(window, "follow"))
+        moved = wait(lambda: rows_in_sight(window))
+        touch(window, "#anomaly .u-over", [(0.4, 0.5), (0.3, 0.5), (0.1, 0.5)], [(0.6, 0.5), (0.7, 0.5), (0.9, 0.5)])
+        wait(lambda: 0 < rows_in_sight(window) < 0.5 * moved)
+
+
+def test_a_replay_is_paused_and_changes_its_speed(window):
+    with serving(StreamPage(Stream(feed(9000)), "feed.csv", Pace("20/s"))) as (page, url):
+        window.emulate(1280)
+        window.open(url)
+        wait(lambda: rows_in_sight(window) > 2)
+        assert window.run("return document.getElementById('pace').selectedOptions[0].text") == "20 rows a second"
+        click(window, "#stream-pause")
+        wait(lambda: page.pace.paused and pressed(window, "stream-pause"))
+        assert text(window, "stream-story").startswith("Paused.")
+        put(window, "pace", "600x")
+        wait(lambda: page.pace.speed == "600x")
+        click(window, "#stream-pause")
+        wait(lambda: not page.pace.paused)
+
+
+def test_keys_are_chosen_from_a_list(window):
+    rows = [row for pair in zip(feed(300, device="a"), feed(300, device="b"), strict=True) for row in pair]
+    with serving(StreamPage(Stream(rows, key="device"), "feed.csv", Pace("max"))) as (_, url):
+        window.emulate(1280)
+        window.open(url)
+        for name in ("a", "b"):
+            click(window, f"#keys [data-name={name}] button")
+            wait(lambda name=name: f"You see {name}." in text(window, "stream-story"))
+            assert f"key={name}" in wait(lambda: window.run("return document.getElementById('download').search"))
+        count = int(wait(lambda: window.run("return document.querySelector('[data-name=a] .badge').textContent")))
+        listed = "return [...document.querySelectorAll('#alarms .what')].map(e => e.firstChild.data)"
+        assert count == sum(each.startswith("a:") for each in window.run(listed)) > 0
 
 
 def test_an_alarm_is_shown_and_acknowledged(window, stream):
@@ -197,11 +319,18 @@ def test_an_alarm_is_shown_and_acknowledged(window, stream):
     window.open(url)
     count = wait(lambda: window.run("return document.querySelectorAll('#alarms li').length"))
     assert count == page.stream.stats.alarms
+    assert window.run("return document.title").startswith(f"({count}) feed.csv")
     click(window, "#alarms li:last-child [data-row]")
-    wait(lambda: window.run("return document.getElementById('follow').getAttribute('aria-pressed')") == "false")
-    opened = int(window.run("return document.getElementById('open').textContent"))
+    wait(lambda: not pressed(window, "follow"))
+    oldest = window.run("return Number(document.querySelector('#alarms li.chosen [data-row]').dataset.row)")
+    wait(
+        lambda: window.run(
+            f"return Number(document.getElementById('download').href.match(/start=(\\d+)/)[1]) % 86400 / 60 <= {oldest}"
+        )
+    )
     click(window, "#alarms li:last-child button:last-child")
-    wait(lambda: int(window.run("return document.getElementById('open').textContent")) == opened - 1)
+    wait(lambda: text(window, "open") == str(count - 1))
     click(window, "#acknowledge-all")
-    wait(lambda: window.run("return document.getElementById('open').textContent") == "0")
+    wait(lambda: text(window, "open") == "0")
+    assert window.run("return document.title").startswith("feed.csv")
     assert window.console() == []

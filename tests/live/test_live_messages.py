@@ -8,7 +8,7 @@ import pytest
 
 from ptncn.live.messages import LARGEST, fields, flag, grey_bytes, nothing, number, one_of, optional, pack, parse, whole
 from ptncn.live.pace import Pace
-from ptncn.live.ring import Ring, thin_out
+from ptncn.live.track import Ring, thin_out
 
 CHECKS = {
     "count": whole(1, 5),

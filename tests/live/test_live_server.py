@@ -24,7 +24,7 @@ from ptncn.streaming import Stream
 HOME = {"origin": "http://127.0.0.1"}
 WAIT = 60
 """Seconds that a message may take on a machine with much else to do."""
-PIXELS = base64.b64encode(bytes(784)).decode()
+PIXELS, EMPTY = (base64.b64encode(bytes(783) + last).decode() for last in (b"\xff", b"\0"))
 
 
 def unpacked(message):
@@ -241,7 +241,8 @@ def test_what_is_in_sight_can_be_downloaded(replay):
     "text",
     ["", "{", "[]", '{"type": "objects", "value": 99}', '{"type": "fly"}', '{"type": "kind", "value": "../x"}',
      '{"type": "back"}', '{"type": "lesion", "value": {"learner": 0, "part": "layer 9", "on": true}}',
-     '{"type": "drawing", "value": "AAAA"}', '{"type": "speed", "value": NaN}'],
+     '{"type": "drawing", "value": "AAAA"}', f'{{"type": "drawing", "value": "{EMPTY}"}}',
+     '{"type": "speed", "value": NaN}'],
 )  # fmt: skip
 def test_a_wrong_message_is_refused_and_harms_nobody(page, visit, text):
     before = page.state()
@@ -269,13 +270,13 @@ def test_what_is_too_much_ends_that_connection_alone(page, visit, kind):
         assert until(good, "frame")["point"][0] == 1
 
 
-def test_there_is_a_limit_to_visitors(client, monkeypatch):
+def test_there_is_a_limit_to_visitors(page, visit, monkeypatch):
     monkeypatch.setattr(module, "MOST_VISITORS", 1)
-    socket = partial(client.websocket_connect, "ws://127.0.0.1/live", headers=HOME)
-    with socket():
-        with pytest.raises(WebSocketDisconnect) as refused, socket():
-            pass
-        assert refused.value.code == 1013
+    with visit() as first, visit() as second:
+        with pytest.raises(ConnectionClosed) as refused:
+            until(second, "hello")
+        assert (refused.value.rcvd.code, refused.value.rcvd.reason) == (1013, "1 visitors are here already")
+        assert until(first, "hello")["page"] == "world"
 
 
 def made(page, count):

@@ -11,7 +11,7 @@ import pytest
 from ptncn.live import Pace, StreamPage
 from ptncn.live import stream as module
 from ptncn.live.messages import Visitor, parse
-from ptncn.live.track import ALARM, ANOMALY, EACH, ROW, TARGETS, X
+from ptncn.live.track import ALARM, ANOMALY, EACH, ROW, TARGETS, MiddleHalf, X
 from ptncn.streaming import Stream
 from ptncn.streaming.formats import make_writer
 from ptncn.streaming.session import Session
@@ -53,7 +53,7 @@ def look(page, **view):
     header = json.loads(message[4 : 4 + length])
     numbers = np.frombuffer(message[4 + length :])
     size = header["rows"] * header["columns"]
-    fan = numbers[size:].reshape(len(header["targets"]), 3, header["fan"])
+    fan = numbers[size:].reshape(len(header["targets"]), EACH - 1, header["fan"])
     return header, numbers[:size].reshape(header["columns"], header["rows"]).T, fan
 
 
@@ -91,6 +91,27 @@ def test_the_forecast_is_that_of_the_last_row(seen):
     assert header["step"] == 60
     assert np.array_equal(fan.transpose(2, 1, 0)[:, 0], steps.forecast[-1])
     assert np.array_equal(fan.transpose(2, 1, 0)[:, 2], steps.upper[-1])
+
+
+@pytest.mark.parametrize("block", [1, 7, 256])
+def test_the_inner_bounds_hold_the_middle_half_of_what_comes(block):
+    """Errors with heavy tails, twice as large above as below: their quartiles are known, whatever the bounds are."""
+    errors = np.random.default_rng(2).laplace(size=(8192, 1))
+    observed = np.where(errors > 0, 2 * errors, errors)
+    made = np.tile(np.array([0.0, -3.0, 9.0])[:, None], (8192, 2, 1, 1))  # forecast, lower, upper of two steps
+    middle, tail = MiddleHalf(), []
+    for start in range(0, 8192, block):
+        tail.append(middle.widen(made[:1])[0, :, 3:, 0])
+        middle.follow(observed[start : start + block], made[start : start + block])
+    assert np.allclose(np.mean(tail[len(tail) // 2 :], axis=0), [-np.log(2), 2 * np.log(2)], atol=0.12)
+
+
+def test_half_of_the_values_lie_within_the_inner_bounds(seen):
+    rows = look(seen[0])[1][200:]
+    value, low, high = rows[:, TARGETS], rows[:, TARGETS + 4], rows[:, TARGETS + 5]
+    assert 0.4 < ((low <= value) & (value <= high)).mean() < 0.6
+    assert (rows[:, TARGETS + 2] <= low).all()
+    assert (high <= rows[:, TARGETS + 3]).all()
 
 
 def test_a_visitor_can_look_back(seen):
@@ -156,6 +177,7 @@ def test_the_download_holds_every_row_in_sight(seen):
     assert header[:3] == ["at", "row", "anomaly"]
     assert [row[0] for row in rows] == ["2026-01-01T01:40:00", "2026-01-01T01:41:00", "2026-01-01T01:42:00"]
     assert header[TARGETS : TARGETS + 4] == ["a", "a.predicted", "a.lower", "a.upper"]
+    assert header[TARGETS + 4 : TARGETS + EACH] == ["a.lower50", "a.upper50"]
     assert [float(row[TARGETS]) for row in rows] == everything[100:103, TARGETS].tolist()
     first = "".join(page.download(None, None, everything[0, X])).splitlines()[1].split(",")
     assert first[ANOMALY] == ""
@@ -181,7 +203,8 @@ def test_a_replay_gives_what_the_stream_gives_by_itself(seen):
     assert page.ended
     assert page.problem is None
     ours, theirs = look(page)[1], look(seen[0])[1]
-    columns = [column for column in range(theirs.shape[1]) if column != 5]  # a mean over the rows of each block
+    by_block = {5, *(TARGETS + EACH * target + part for target in (0, 1) for part in (4, 5))}  # followed block by block
+    columns = [column for column in range(theirs.shape[1]) if column not in by_block]
     assert np.array_equal(ours[:, columns], theirs[:, columns], equal_nan=True)
 
 

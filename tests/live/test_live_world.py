@@ -2,6 +2,7 @@
 
 import base64
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -205,6 +206,16 @@ def test_a_learner_that_diverges_stops_the_world_and_says_so(page):
     page._run()
     assert page.state()["problem"] == "the gradient's norm is nan"
     assert page.paused
+
+
+def test_settings_are_those_that_the_search_found_best_on_other_worlds():
+    record = json.loads((Path(__file__).parents[2] / "results" / "live" / "rates.json").read_text())
+    assert WorldPage(units=UNITS).seed not in record["seeds"]
+    for runner in make_pair(units=UNITS):
+        tried = [run for run in record["runs"] if run["learner"] == runner.name]
+        assert len(tried) == 12
+        best = min(tried, key=lambda run: run["mean"])["tried"]
+        assert {name: runner.learner.options()[name] for name in best} == best
 
 
 def test_exact_gradients_are_smaller_and_the_page_says_so():

@@ -17,7 +17,11 @@ OPTIONS = {
     "browserName": "chrome",
     "goog:chromeOptions": {
         "binary": BROWSER,
-        "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"],
+        "args": [
+            *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"),
+            # nothing but the page itself
+            *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
+        ],
     },
     "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
 }

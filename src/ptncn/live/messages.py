@@ -171,6 +171,8 @@ def grey_bytes(count: int) -> Check:
             pixels = b""
         if len(pixels) != count:
             raise ValueError(f"expected {count} pixels in base64")
+        if not any(pixels):
+            raise ValueError("expected a drawing, got an empty one")
         return pixels
 
     return check

@@ -93,6 +93,7 @@ def make_app(page: Page, *, token: str | None = None) -> ASGIApp:
 
     async def live(websocket: WebSocket) -> None:
         if len(visitors) >= MOST_VISITORS:
+            await websocket.accept()  # a browser is told the reason of a connection alone, not of a refusal
             await websocket.close(1013, f"{MOST_VISITORS} visitors are here already")
             return
         visitor = Visitor()

@@ -13,8 +13,21 @@ import numpy as np
 
 from ptncn.live.messages import Command, Visitor, fields, finite, flag, nothing, number, optional, pack, text, whole
 from ptncn.live.pace import Pace
-from ptncn.live.ring import Table, thin_out
-from ptncn.live.track import AGAINST_COPY, ALARM, ANOMALY, DRIFT, EACH, ROW, TARGETS, Alarm, Track, X
+from ptncn.live.track import (
+    AGAINST_COPY,
+    ALARM,
+    ANOMALY,
+    DRIFT,
+    EACH,
+    MIDDLE,
+    ROW,
+    TARGETS,
+    Alarm,
+    Table,
+    Track,
+    X,
+    thin_out,
+)
 from ptncn.messages import one_line
 from ptncn.streaming import Results, Stream
 from ptncn.streaming.session import BLOCK, KEYED_BLOCK
@@ -28,6 +41,7 @@ LISTED = 100
 """Keys in the list of a page."""
 PERIOD = 0.15
 """Seconds between two looks of a visitor."""
+PARTS = ("", ".predicted", ".lower", ".upper", ".lower50", ".upper50")
 NAMES = ("at", "row", "anomaly", "alarm", "drift", "against_copy")
 
 
@@ -126,8 +140,9 @@ class StreamPage:
 
     def finish(self) -> None:
         """Nothing more will come; the page stays."""
-        self.ended = True
-        self._version += 1
+        with self._lock:  # no change of the version may be lost, or a visitor would miss the last rows
+            self.ended = True
+            self._version += 1
 
     def _begin(self, results: Results) -> None:
         columns = results.columns
@@ -193,6 +208,7 @@ class StreamPage:
             "keyed": options.key,
             "horizon": options.horizon,
             "level": options.level,
+            "middle": MIDDLE if options.level > MIDDLE else None,
             "alarm_rate": options.alarm_rate,
             "drift": self.stream.drift is not None,
             "kept": ROWS if options.key is None else KEYED_ROWS,
@@ -213,13 +229,14 @@ class StreamPage:
             if value.endswith("x") and self.targets and not self.timed:
                 raise ValueError(f"speed: {value} needs timestamps, and there are none; try 20/s or max")
             self.pace.set(value)
-        self._version += 1
+        with self._lock:
+            self._version += 1
 
     def news(self, visitor: Visitor) -> list[bytes | dict[str, Any]]:
         """The part of the stream that a visitor looks at, if anything is new about it."""
         now = time.monotonic()
         late = now - visitor.view.get("sent", 0.0)
-        if not visitor.view or late < PERIOD or not visitor.changed("window", (self._version, id(visitor.view))):
+        if not visitor.view or late < PERIOD or not visitor.changed("window", self._version):
             return []
         visitor.view["sent"] = now
         with self._lock:
@@ -232,7 +249,7 @@ class StreamPage:
             rows = np.empty((0, TARGETS)) if track is None else track.ring.window(start, end)[1]
             names = [
                 *NAMES,
-                *(f"{name}{what}" for name in self.targets for what in ("", ".predicted", ".lower", ".upper")),
+                *(f"{name}{what}" for name in self.targets for what in PARTS),
             ]
         yield ",".join(f'"{name}"' if set(name) & set('",\n') else name for name in names) + "\n"
         for row in rows.tolist():
@@ -257,17 +274,17 @@ class StreamPage:
         if keyed:
             header["keys"] = self._listed()
         if track is None:
-            return pack({**header, "rows": 0, "columns": 0, "fan": 0, "targets": []})
+            return pack({**header, "rows": 0, "columns": 0, "fan": 0, "targets": [], "kept": 0})
         start = track.ring.last(view["last"])[0, X] if view["last"] is not None else view["start"]
         first, rows = track.ring.window(start, view["end"])
-        low = [TARGETS + EACH * index + 2 for index in range(len(self.targets))]
+        low = [TARGETS + EACH * index + part for index in range(len(self.targets)) for part in (2, 4)]
         high = [*(column + 1 for column in low), ANOMALY, ALARM, DRIFT, AGAINST_COPY, ROW]
         bucket, thin = thin_out(rows, first, view["points"], low=low, high=high)
         ends = track.ring.last(2)[:, X]
         step = float(ends[1] - ends[0]) if len(ends) == 2 else 1.0
         whole_span = track.ring.last(len(track.ring))[[0, -1], X].tolist()
         header |= {"rows": len(thin), "columns": thin.shape[1], "fan": len(track.fan), "targets": self.targets}
-        header |= {"seen": len(rows), "bucket": bucket, "step": step, "span": whole_span}
+        header |= {"seen": len(rows), "bucket": bucket, "step": step, "span": whole_span, "kept": len(track.ring)}
         # columns, not rows: the chart wants an array for each series
         return pack(header, thin.T.tobytes() + track.fan.transpose(2, 1, 0).tobytes())
 

@@ -1,19 +1,24 @@
-"""What is kept of one stream for its page: the last rows, the forecast ahead of now, and how much trouble there is."""
+"""What is kept of one stream for its page: the last rows, thinned out for a screen, the forecast, and its trouble."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptncn.live.ring import Ring, Table
 from ptncn.streaming.results import FADING, Results
 
+Table = NDArray[np.float64]
+
 X, ROW, ANOMALY, ALARM, DRIFT, AGAINST_COPY, TARGETS = range(7)
-"""Columns of the ring; from `TARGETS` on there are four of each target: observed, predicted, lower and upper bound."""
-EACH = 4
+"""Columns of the ring; from `TARGETS` on there are six of each target: observed, predicted, and the bounds, the given
+ones and those of the middle half."""
+EACH = 6
+MIDDLE = 0.5
+"""Probability of the inner bounds."""
 
 
 @dataclass
@@ -36,14 +41,15 @@ class Track:
 
     def __init__(self, targets: int, capacity: int) -> None:
         self.ring = Ring(TARGETS + EACH * targets, capacity)
-        self.fan: Table = np.empty((0, 3, targets))
-        """(h, 3, targets) forecast, lower and upper bound of the next h rows."""
+        self.fan: Table = np.empty((0, EACH - 1, targets))
+        """(h, 5, targets) forecast, lower and upper bound, then those of the middle half, of the next h rows."""
+        self._middle = MiddleHalf()
         self.open_alarms = 0
         self.trouble = 0.0
         """The severities of open alarms, added up."""
         self.highest = 0.0
         """The highest anomaly score of late, fading away."""
-        self._next_bounds = np.full((2, targets), np.nan)
+        self._next = np.full((EACH - 2, targets), np.nan)
         self._error = self._copy_error = 0.0
 
     def add(self, results: Results, rows: NDArray[np.intp], x: Table, places: list[int]) -> None:
@@ -69,17 +75,19 @@ class Track:
     def _add_bounds(self, results: Results, rows: NDArray[np.intp], places: list[int], targets: Table) -> None:
         """The bounds of a row are those of the forecast one step before it."""
         steps = results.steps
-        bounds = np.full((len(rows) + 1, 2, len(places)), np.nan)
-        bounds[0] = self._next_bounds
+        ahead = steps.forecast[rows][:, :, places]
+        made = np.full((len(rows), ahead.shape[1], 3, len(places)), np.nan)
+        made[:, :, 0] = ahead
         if steps.lower.shape[1]:
-            bounds[1:, 0], bounds[1:, 1] = steps.lower[rows, 0][:, places], steps.upper[rows, 0][:, places]
+            made[:, :, 1], made[:, :, 2] = steps.lower[rows][:, :, places], steps.upper[rows][:, :, places]
+        bounds = np.full((len(rows) + 1, EACH - 2, len(places)), np.nan)
+        bounds[0] = self._next
+        if made.shape[1]:
+            bounds[1:] = self._middle.widen(made)[:, 0, 1:]
         targets[:, :, 2:] = bounds[:-1].transpose(0, 2, 1)
-        self._next_bounds = bounds[-1].copy()
-        ahead = steps.forecast[rows[-1]][:, places]
-        self.fan = np.full((len(ahead), 3, len(places)), np.nan)
-        self.fan[:, 0] = ahead
-        if len(steps.lower[rows[-1]]):
-            self.fan[:, 1], self.fan[:, 2] = steps.lower[rows[-1]][:, places], steps.upper[rows[-1]][:, places]
+        self._next = bounds[-1].copy()
+        self._middle.follow(targets[:, :, 0], made)
+        self.fan = self._middle.widen(made[-1:])[0]
 
     def _against_copy(self, error: Table, copied: Table) -> float:
         """The error as a share of that of copying the last row, older rows fading away."""
@@ -88,3 +96,112 @@ class Track:
         self._error = fade * self._error + float(error[scored].sum())
         self._copy_error = fade * self._copy_error + float(copied[scored].sum())
         return math.sqrt(self._error / self._copy_error) if self._copy_error else math.nan
+
+
+class MiddleHalf:
+    """Bounds of the middle half of what comes, from bounds of one level, which is all that a stream gives.
+
+    They lie a share of the way from the forecast to the given bounds. A share is followed for each step ahead, side and
+    target: it grows where more than a quarter of the values lies beyond it, and shrinks where it is less.
+    """
+
+    START = 0.41
+    """Where errors are normal and the level is 0.9."""
+    RATE = 0.01
+    """How far a share moves with a row; a block of many rows moves it half of the way at most."""
+
+    def __init__(self) -> None:
+        self._share: Table | None = None  # (h, 2, targets)
+        self._made: Table | None = None  # (h, h, 3, targets) the last forecasts
+
+    def widen(self, made: Table) -> Table:
+        """(n, h, 5, targets) forecasts and bounds, (n, h, 3, targets), with the inner ones added."""
+        share = self.START if self._share is None else self._share
+        return np.concatenate([made, made[:, :, :1] + share * (made[:, :, 1:] - made[:, :, :1])], axis=2)
+
+    def follow(self, observed: Table, made: Table) -> None:
+        """Learn from (n, targets) rows, and keep the forecasts that were made after them."""
+        n, h = made.shape[:2]
+        if self._made is None or self._share is None:
+            self._made, self._share = made[:0], np.full((h, 2, made.shape[3]), self.START)
+        both = np.concatenate([self._made, made])
+        which = len(self._made) + np.arange(n)[:, None] - 1 - np.arange(h)  # the forecast of this row by this step
+        kept = both[which.clip(0), np.arange(h)]  # (n, h, 3, targets)
+        reach = kept[:, :, 1:] - kept[:, :, :1]
+        off = (observed[:, None, None] - kept[:, :, :1]) * np.array([[-1.0], [1.0]])
+        known = (which >= 0)[:, :, None, None] & np.isfinite(off) & np.isfinite(reach)
+        beyond = (known & (off > self._share * np.abs(reach))).sum(0) - (1 - MIDDLE) / 2 * known.sum(0)
+        step = min(self.RATE, 0.5 / max(n, 1))
+        self._share = (self._share + step * beyond).clip(0, 1)
+        self._made = both[len(both) - min(h, len(both)) :].copy()
+
+
+class Ring:
+    """Keeps the last `capacity` rows of a table whose first column ascends.
+
+    >>> ring = Ring(2, capacity=3)
+    >>> ring.append(np.array([[0.0, 5], [1, 6], [2, 7], [3, 8]]))
+    >>> ring.window(1.5, 9.0)[1]
+    array([[2., 7.],
+           [3., 8.]])
+    """
+
+    def __init__(self, columns: int, capacity: int) -> None:
+        self.capacity = capacity
+        self.total = 0
+        """Rows that ever came."""
+        self._rows = np.empty((min(capacity, 256), columns))
+
+    def __len__(self) -> int:
+        return min(self.total, self.capacity)
+
+    def append(self, rows: Table) -> None:
+        """Add rows, (n, columns), at the end."""
+        rows = rows[-self.capacity :] if (skipped := len(rows) - self.capacity) > 0 else rows
+        self.total += max(skipped, 0)
+        while len(self._rows) < min(self.total + len(rows), self.capacity):
+            more = min(2 * len(self._rows), self.capacity)
+            self._rows = np.concatenate([self._rows, np.empty((more - len(self._rows), self._rows.shape[1]))])
+        self._rows[np.arange(self.total, self.total + len(rows)) % len(self._rows)] = rows
+        self.total += len(rows)
+
+    def last(self, count: int = 1) -> Table:
+        """A copy of the last `count` rows, fewer if there are fewer."""
+        count = min(count, len(self))
+        return self._rows[np.arange(self.total - count, self.total) % len(self._rows)]
+
+    def window(self, start: float | None, end: float | None) -> tuple[int, Table]:
+        """The number of the first row from `start` on, and a copy of the rows from there to `end`."""
+        rows = self.last(len(self))
+        first = 0 if start is None else int(np.searchsorted(rows[:, 0], start, "left"))
+        stop = len(rows) if end is None else int(np.searchsorted(rows[:, 0], end, "right"))
+        return self.total - len(rows) + first, rows[first:stop]
+
+
+def thin_out(
+    rows: Table, first: int, points: int, *, low: Sequence[int] = (), high: Sequence[int] = ()
+) -> tuple[int, Table]:
+    """At most about `points` rows with the same outline: of each bucket of rows the lowest and the highest values.
+
+    A bucket gives two rows, the lowest values at its first x and the highest at its last, so that no peak is lost.
+    The columns `low` only give their lowest values, `high` only their highest. Buckets begin at multiples of their
+    size in the whole stream, counted from its beginning where `rows` is row `first`: what is drawn stays put while
+    new rows come. Returns the size of a bucket, 1 if nothing was thinned out, and the rows.
+
+    >>> thin_out(np.array([[0.0, 3], [1, 1], [2, 2], [3, 9], [4, 4], [5, 5], [6, 0], [7, 1]]), 0, 4)[1].tolist()
+    [[0.0, 1.0], [3.0, 9.0], [4.0, 0.0], [7.0, 5.0]]
+    """
+    bucket = 1
+    while 2 * len(rows) > points * bucket and len(rows) > points:
+        bucket *= 2
+    if bucket <= 2:
+        return 1, rows
+    starts = np.arange(-(first % bucket), len(rows), bucket).clip(0)
+    ends = np.append(starts[1:], len(rows)) - 1
+    lowest, highest = np.fmin.reduceat(rows, starts), np.fmax.reduceat(rows, starts)
+    thin = np.empty((2 * len(starts), rows.shape[1]))
+    thin[::2], thin[1::2] = lowest, highest
+    thin[1::2, list(low)] = lowest[:, list(low)]
+    thin[::2, list(high)] = highest[:, list(high)]
+    thin[::2, 0], thin[1::2, 0] = rows[starts, 0], rows[ends, 0]
+    return bucket, thin

@@ -28,7 +28,7 @@ from ptncn.live.messages import (
     whole,
 )
 from ptncn.live.objects import DRAWING, KINDS, PAD, World, bar, grey, load_clothes
-from ptncn.live.pair import UNITS, make_pair, rivals
+from ptncn.live.pair import SEARCHED, UNITS, make_pair, rivals
 from ptncn.messages import one_line
 
 RATE = 25
@@ -133,6 +133,7 @@ class WorldPage:
                     "options": each.options,
                     "weights": each.weights,
                     "equal": each.equal,
+                    "searched": each.name in SEARCHED,
                     "parts": each.parts(),
                     "lesions": each.lesions,
                 }
@@ -155,10 +156,10 @@ class WorldPage:
 
     def tick(self) -> None:
         """Do what visitors asked for and, unless paused, make a frame."""
-        once, changed = False, not self._commands.empty()
+        once = changed = False
         while not self._commands.empty():
             command = self._commands.get()
-            once = once or command.type == "step"
+            once, changed = once or command.type == "step", True
             self._do(command)
         self.changes += changed
         if not self.paused or once:

@@ -19,7 +19,7 @@ export function colour(name) {
 export class Chart {
   // `make(colour)` returns the options of uPlot; it is called again when the colours change.
   constructor(place, height, make) {
-    Object.assign(this, { place, height, make, plot: null, data: null });
+    Object.assign(this, { place, height, make, plot: null, data: null, newest: null });
     this.draw = this.draw.bind(this);
     dark.addEventListener("change", this.draw);
     this.resized = new ResizeObserver(() => {
@@ -36,12 +36,22 @@ export class Chart {
     const options = this.make(colour);
     const tall = options.scales?.x?.time ? 34 : 22;
     const axes = (options.axes ?? [{}, {}]).map((each, index) => ({ ...axis, ...(index ? { size: 46 } : { size: tall, values: options.scales?.x?.time ? TIMES : undefined }), ...each }));
+    const series = options.series.map((each) => ({ ...each, value: this.orNewest(each.value) }));
     const width = Math.max(this.place.clientWidth, 200);
-    this.plot = new uPlot({ width, height: this.height, ...options, axes }, this.data, this.place);
+    this.plot = new uPlot({ width, height: this.height, ...options, axes, series }, this.data, this.place);
   }
 
-  set(data) {
+  // The legend shows what is below the pointer, and the newest values where there is none.
+  orNewest(write) {
+    return (plot, value, series, index) => {
+      const at = index ?? this.newest;
+      return write(plot, at === null ? null : (plot.data[series]?.[at] ?? null));
+    };
+  }
+
+  set(data, newest = data[0].length - 1) {
     this.data = data;
+    this.newest = newest < 0 ? null : newest;
     this.plot.setData(data);
   }
 

@@ -60,8 +60,8 @@ function connect() {
     const [header, buffer, offset] = unpack(data);
     return receive(header, { buffer, offset });
   };
-  socket.onclose = () => {
-    show("Connection lost; trying again", "lost");
+  socket.onclose = ({ reason }) => {
+    show(reason ? `Not let in: ${reason}; trying again` : "Connection lost; trying again", "lost");
     setTimeout(connect, 2000);
   };
 }

@@ -1,15 +1,16 @@
 // A stream: its targets with forecasts, its anomaly score, alarms and keys, at any zoom.
 import { Chart, calm, colour } from "./chart.js";
+import { listAlarms, listKeys } from "./lists.js";
 
 const $ = (id) => document.getElementById(id);
 const [X, , ANOMALY, , DRIFT, AGAINST, TARGETS] = [0, 1, 2, 3, 4, 5, 6];
-const EACH = 4;
+const EACH = 6; // observed, expected, lower, upper, and the same bounds for the middle half
 const SPEEDS = ["1x", "10x", "60x", "600x", "3600x", "1/s", "5/s", "25/s", "100/s", "1000/s", "max"];
 const SYNC = "stream";
 
 let say = () => {};
 let hello = null;
-let view = { key: null, last: 600, start: null, end: null };
+let view = { key: null, last: null, start: null, end: null };
 let seen = null; // the last window, decoded
 let alarms = [];
 let chosen = null;
@@ -25,8 +26,10 @@ export function begin(message, sender) {
   $("stream-title").textContent = message.source === "-" ? "Standard input" : message.source.split("/").at(-1);
   $("replay").hidden = !message.replay;
   $("keys-box").hidden = !message.keyed;
+  $("drifts").parentElement.hidden = $("drift-key").hidden = !message.drift;
   if (message.keyed) $("keys-title").textContent = `Streams by ${message.keyed}`;
   if (!again) {
+    view.last = usual();
     charts.anomaly = new Chart($("anomaly"), 150, anomalyOptions);
     charts.copying = new Chart($("copying"), 120, copyingOptions);
     makeControls();
@@ -39,14 +42,18 @@ export function receive(message, payload) {
   seen = decode(message, payload);
   if (message.alarms) {
     alarms = message.alarms;
-    listAlarms();
+    showAlarms();
   }
-  if (message.keys) listKeys(message);
+  if (message.keys) listKeys($("keys"), message, (key) => look({ key, last: view.last ?? usual(), start: null, end: null }));
   showStatus(message);
   clearTimeout(pending);
   const wait = calm.matches ? Math.max(0, 1000 - (performance.now() - drawn)) : 0;
   pending = setTimeout(draw, wait);
 }
+
+// Rows that one follows: enough to see the past, few enough to see the forecast.
+const usual = () => (hello.horizon ? Math.max(120, 8 * hello.horizon) : 600);
+const follow = () => look({ last: usual(), start: null, end: null });
 
 function look(change = {}) {
   view = { ...view, ...change };
@@ -61,7 +68,7 @@ function decode(message, { buffer, offset }) {
   const numbers = new Float64Array(buffer, offset);
   const cut = (first, length) => Array.from(numbers.subarray(first, first + length), (value) => (Number.isNaN(value) ? null : value));
   const series = Array.from({ length: columns }, (_, column) => cut(column * rows, rows));
-  const ahead = targets.map((_, index) => [0, 1, 2].map((part) => cut(columns * rows + (index * 3 + part) * fan, fan)));
+  const ahead = targets.map((_, index) => [0, 1, 2, 3, 4].map((part) => cut(columns * rows + (index * 5 + part) * fan, fan)));
   return { ...message, series, ahead };
 }
 
@@ -69,7 +76,11 @@ function decode(message, { buffer, offset }) {
 
 function draw() {
   drawn = performance.now();
-  if (!seen || !seen.rows) return;
+  if (!seen) return;
+  if (!seen.rows) {
+    $("window-note").textContent = seen.observations ? `There are no rows here${seen.kept ? ": those of that time are no longer kept" : ""}. “Follow now” goes back to the newest.` : "";
+    return;
+  }
   if (timed !== seen.timed) {
     timed = seen.timed;
     for (const chart of [charts.anomaly, charts.copying, ...panels.map((panel) => panel.chart)]) chart.draw();
@@ -83,21 +94,22 @@ function draw() {
   const range = { min: view.last !== null ? x[0] : view.start ?? x[0], max: Math.max(end, x[0] + seen.step) };
   const none = (count) => new Array(count).fill(null);
   const xs = [...x, ...later];
+  const past = (series) => [...series, ...none(ahead)];
   panels.forEach(({ chart }, index) => {
-    const [observed, predicted, lower, upper] = [0, 1, 2, 3].map((part) => seen.series[TARGETS + EACH * index + part]);
-    const [forecast, low, high] = ahead ? seen.ahead[index] : [[], [], []];
+    const [observed, predicted, ...bounds] = Array.from({ length: EACH }, (_, part) => seen.series[TARGETS + EACH * index + part]);
+    const [forecast, ...fan] = ahead ? seen.ahead[index] : new Array(EACH - 1).fill([]);
     const edge = ahead ? [...none(x.length - 1), observed.at(-1)] : none(x.length);
-    chart.set([xs, [...lower, ...none(ahead)], [...upper, ...none(ahead)], [...edge, ...low], [...edge, ...high],
-      [...predicted, ...none(ahead)], [...observed, ...none(ahead)], [...edge, ...forecast]]);
+    const future = (series) => [...edge, ...series];
+    chart.set([xs, ...bounds.map(past), ...fan.map(future), past(predicted), past(observed), future(forecast)], x.length - 1);
     chart.plot.setScale("x", range);
   });
   const shares = seen.series[AGAINST].map((value) => (value === null ? null : 100 * value));
-  charts.anomaly.set([xs, [...seen.series[ANOMALY], ...none(ahead)]]);
-  charts.copying.set([xs, [...shares, ...none(ahead)]]);
+  charts.anomaly.set([xs, past(seen.series[ANOMALY])], x.length - 1);
+  charts.copying.set([xs, past(shares)], x.length - 1);
   charts.anomaly.plot.setScale("x", range);
   charts.copying.plot.setScale("x", range);
   const zoomed = seen.bucket > 1 ? ` Each point stands for ${seen.bucket} rows, with their lowest and highest values.` : "";
-  $("window-note").textContent = `${seen.seen.toLocaleString("en")} rows in sight, ${Math.min(seen.observations, hello.kept).toLocaleString("en")} kept.${zoomed}`;
+  $("window-note").textContent = `${seen.seen.toLocaleString("en")} rows in sight, ${seen.kept.toLocaleString("en")} kept.${zoomed}`;
   const [start, stop] = [range.min, Math.min(range.max, now)];
   const query = new URLSearchParams({ start, end: stop, ...(seen.key === null ? {} : { key: seen.key }) });
   $("download").href = `download?${query}`;
@@ -108,18 +120,23 @@ function makePanels() {
   panels.forEach((panel) => panel.chart.remove());
   panels = [];
   $("targets").replaceChildren();
-  for (const name of seen.targets) {
+  for (const [place, name] of seen.targets.entries()) {
     const figure = document.createElement("figure");
     figure.className = "chart target";
     const caption = document.createElement("figcaption");
     const title = Object.assign(document.createElement("h2"), { textContent: name });
-    const share = Math.round(100 * hello.level);
-    caption.append(title, hello.horizon ? ` with what was expected, and the next ${hello.horizon} rows: ${share} % of values should lie within the shades.` : " with what was expected. For a forecast ahead of now, start with --horizon 24.");
-    const place = document.createElement("div");
-    figure.append(caption, place);
+    const ahead = hello.horizon ? `, and the next ${hello.horizon} rows. ${shades()}` : ". For a forecast ahead of now, start with --horizon 24.";
+    caption.append(title, place ? "" : ` with what was expected${ahead}`);
+    const below = document.createElement("div");
+    figure.append(caption, below);
     $("targets").append(figure);
-    panels.push({ name, chart: new Chart(place, seen.targets.length > 3 ? 150 : 200, targetOptions) });
+    panels.push({ name, chart: new Chart(below, seen.targets.length > 3 ? 150 : 200, targetOptions) });
   }
+}
+
+function shades() {
+  const share = Number((100 * hello.level).toPrecision(3));
+  return hello.middle ? `${100 * hello.middle} % of the values should lie within the dark shade, ${share} % within the light one.` : `${share} % of the values should lie within the shade.`;
 }
 
 function number(plot, value) {
@@ -128,7 +145,7 @@ function number(plot, value) {
 
 function common(extra) {
   return {
-    cursor: { sync: { key: SYNC, setSeries: false }, drag: { x: true, y: false, setScale: false }, bind: { dblclick: () => () => { look({ last: 600, start: null, end: null }); return null; } } },
+    cursor: { sync: { key: SYNC, setSeries: false }, drag: { x: true, y: false, setScale: false }, bind: { dblclick: () => () => { follow(); return null; } } },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     hooks: { setSelect: [select], draw: [marks], ready: [interact] },
     ...extra,
@@ -140,24 +157,23 @@ const when = { label: "at", value: (plot, value) => (value === null ? "–" : se
 
 function targetOptions(tint) {
   const silent = { width: 0, points: { show: false }, value: number };
+  const pair = (label) => [{ ...silent, label: `${label}, low` }, { ...silent, label: `${label}, high` }];
+  const inner = hello.middle !== null;
+  const shade = (name, first, deep) => [{ series: [first + 1, first], fill: tint(name) }, ...(deep ? [{ series: [first + 3, first + 2], fill: tint(name) }] : [])];
   return common({
     series: [
-      when,
-      { ...silent, label: "low", stroke: tint("band") },
-      { ...silent, label: "high", stroke: tint("band") },
-      { ...silent, label: "ahead, low", stroke: tint("fan") },
-      { ...silent, label: "ahead, high", stroke: tint("fan") },
+      when, ...pair("usual"), ...pair("middle"), ...pair("ahead"), ...pair("ahead, middle"),
       { label: "expected", stroke: tint("mine"), width: 1.2, points: { show: false }, value: number },
       { label: "observed", stroke: tint("ink"), width: 1.3, points: { show: false }, value: number },
       { label: "forecast", stroke: tint("ahead"), width: 2, dash: [4, 3], points: { show: false }, value: number },
     ],
-    bands: [{ series: [2, 1], fill: tint("band") }, { series: [4, 3], fill: tint("fan") }],
+    bands: [...shade("band", 1, inner), ...shade("fan", 5, inner)],
   });
 }
 
 function anomalyOptions(tint) {
   return common({
-    series: [when, { label: "score", stroke: tint("ink"), fill: tint("band"), width: 1.2, points: { show: false }, value: number }],
+    series: [when, { label: "score", stroke: tint("ink"), fill: tint("band"), width: 1.2, points: { show: false }, value: (plot, value) => (value === null ? "–" : value.toFixed(2)) }],
     scales: { y: { range: [0, 1.15] } },
     axes: [{}, { values: (plot, values) => values.map((value) => (value > 1 ? "" : value)) }],
   });
@@ -252,25 +268,40 @@ function select(plot) {
 function interact(plot) {
   const over = plot.over;
   over.addEventListener("wheel", (event) => {
+    const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
+    if (!event.ctrlKey && !sideways) return; // the wheel alone scrolls the page
     event.preventDefault();
     const share = event.offsetX / over.clientWidth;
-    if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) pan(Math.sign(event.deltaX || event.deltaY) * 0.15);
+    if (sideways) pan(Math.sign(event.deltaX || event.deltaY) * 0.15);
     else zoom(event.deltaY > 0 ? 1.25 : 0.8, share);
   }, { passive: false });
-  let from = null;
-  over.addEventListener("pointerdown", (event) => {
-    if (event.pointerType !== "mouse" || event.shiftKey) {
-      from = { x: event.clientX, span: span() };
-      over.setPointerCapture(event.pointerId);
-    }
-  });
   over.addEventListener("mousedown", (event) => { if (event.shiftKey) event.stopImmediatePropagation(); }, { capture: true });
-  over.addEventListener("pointermove", (event) => {
-    if (!from) return;
-    const shift = ((from.x - event.clientX) / over.clientWidth) * (from.span[1] - from.span[0]);
-    if (Math.abs(from.x - event.clientX) > 4) zoomTo(from.span[0] + shift, from.span[1] + shift);
+  const fingers = new Map(); // where each finger is, or the mouse while shift is held
+  let from = null; // what was below them when the last one came or went: [time, time]
+  const places = () => {
+    const box = over.getBoundingClientRect();
+    const shares = [...fingers.values()].map((x) => (x - box.left) / box.width).sort((a, b) => a - b);
+    return [shares[0], shares.length > 1 ? Math.max(shares.at(-1), shares[0] + 0.05) : shares[0]];
+  };
+  const hold = () => {
+    const [start, end] = span();
+    from = fingers.size ? places().map((share) => start + share * (end - start)) : null;
+  };
+  over.addEventListener("pointerdown", (event) => {
+    if (event.pointerType === "mouse" && !event.shiftKey) return;
+    fingers.set(event.pointerId, event.clientX);
+    over.setPointerCapture(event.pointerId);
+    hold();
   });
-  for (const end of ["pointerup", "pointercancel"]) over.addEventListener(end, () => { from = null; });
+  over.addEventListener("pointermove", (event) => {
+    if (!fingers.has(event.pointerId) || Math.abs(event.clientX - fingers.get(event.pointerId)) < 2) return;
+    fingers.set(event.pointerId, event.clientX);
+    const [start, end] = span();
+    const [left, right] = places();
+    const width = right > left ? (from[1] - from[0]) / (right - left) : end - start; // two fingers zoom, one moves
+    zoomTo(from[0] - left * width, from[0] + (1 - left) * width);
+  });
+  for (const end of ["pointerup", "pointercancel"]) over.addEventListener(end, (event) => { if (fingers.delete(event.pointerId)) hold(); });
 }
 
 // Words and lists
@@ -282,7 +313,7 @@ function showStatus(message) {
   $("against").textContent = message.against_copy === null ? "–" : `${Math.round(100 * message.against_copy)} %`;
   $("open").textContent = count(message.open_alarms);
   $("open").parentElement.classList.toggle("trouble", message.open_alarms > 0);
-  $("drifts").textContent = hello.drift ? count(message.drifts) : "off";
+  $("drifts").textContent = count(message.drifts);
   $("acknowledge-all").disabled = message.open_alarms === 0;
   if (hello.replay) {
     $("stream-pause").setAttribute("aria-pressed", message.paused);
@@ -299,64 +330,38 @@ function showStatus(message) {
   if ($("stream-story").textContent !== text) $("stream-story").textContent = text;
 }
 
-function listAlarms() {
+function showAlarms() {
+  const open = alarms.filter((alarm) => !alarm.acknowledged).length;
+  document.title = `${open ? `(${open}) ` : ""}${$("stream-title").textContent} · ptncn live`;
   $("no-alarms").hidden = alarms.length > 0;
-  const focused = document.activeElement?.dataset?.row;
-  $("alarms").replaceChildren(...alarms.slice(0, 100).map((alarm) => {
-    const item = document.createElement("li");
-    item.className = alarm.acknowledged ? "done" : "";
-    const what = Object.assign(document.createElement("div"), { className: "what" });
-    what.textContent = [alarm.key, alarm.cause].filter(Boolean).join(": ") || "alarm";
-    what.append(Object.assign(document.createElement("small"), { textContent: `${alarm.when ?? `row ${alarm.row.toLocaleString("en")}`}, severity ${alarm.severity.toPrecision(2)}` }));
-    const jump = Object.assign(document.createElement("button"), { type: "button", textContent: "Show", onclick: () => jumpTo(alarm) });
-    jump.dataset.row = `${alarm.row}`;
-    jump.setAttribute("aria-label", `Show the alarm at ${alarm.when ?? `row ${alarm.row}`}`);
-    item.append(what, jump);
-    if (!alarm.acknowledged) {
-      const ok = Object.assign(document.createElement("button"), { type: "button", textContent: "OK", onclick: () => say("acknowledge", alarm.row) });
-      ok.setAttribute("aria-label", `Acknowledge the alarm at ${alarm.when ?? `row ${alarm.row}`}`);
-      item.append(ok);
-    }
-    return item;
-  }));
-  if (focused) $("alarms").querySelector(`[data-row="${focused}"]`)?.focus();
+  const listed = listAlarms($("alarms"), alarms, chosen, { show: jumpTo, acknowledge: (alarm) => say("acknowledge", alarm.row) });
+  $("older-alarms").textContent = alarms.length > listed ? `${alarms.length - listed} older ones are not listed.` : "";
 }
 
 function jumpTo(alarm) {
   chosen = alarm.row;
+  showAlarms();
   const half = 60 * (seen?.step || 1);
   look({ key: alarm.key, last: null, start: alarm.x - half, end: alarm.x + half });
   $("targets").scrollIntoView({ behavior: calm.matches ? "auto" : "smooth", block: "nearest" });
 }
 
-function listKeys(message) {
-  const focused = document.activeElement?.dataset?.key;
-  $("keys").replaceChildren(...message.keys.map(({ key, alarms: open, highest, rows }) => {
-    const item = document.createElement("li");
-    const button = Object.assign(document.createElement("button"), { type: "button", className: "key", textContent: key });
-    button.dataset.key = key;
-    button.setAttribute("aria-pressed", key === message.key);
-    button.append(Object.assign(document.createElement("small"), { textContent: ` ${rows.toLocaleString("en")} rows, score ${(highest ?? 0).toFixed(2)}` }));
-    button.onclick = () => look({ key, last: view.last ?? 600, start: null, end: null });
-    item.append(button);
-    if (open) item.append(Object.assign(document.createElement("span"), { className: "badge", textContent: open, title: "open alarms" }));
-    return item;
-  }));
-  if (focused !== undefined) [...$("keys").querySelectorAll("button")].find((each) => each.dataset.key === focused)?.focus();
-}
-
 function choosePace(speed) {
   const known = [...$("pace").options].map((option) => option.value);
-  if (!known.includes(speed)) $("pace").add(new Option(speed, speed));
+  if (!known.includes(speed)) $("pace").add(new Option(paceInWords(speed), speed));
   $("pace").value = speed;
 }
 
+function paceInWords(speed) {
+  const count = Number.parseFloat(speed).toLocaleString("en");
+  return speed === "max" ? "as fast as it goes" : speed === "1x" ? "as it came" : speed.endsWith("x") ? `${count} times as it came` : `${count} row${count === "1" ? "" : "s"} a second`;
+}
+
 function makeControls() {
-  const words = (speed) => (speed === "max" ? "as fast as it goes" : speed.endsWith("x") ? `${speed.slice(0, -1)} × as it came` : `${speed.slice(0, -2)} rows a second`);
-  $("pace").replaceChildren(...SPEEDS.map((speed) => new Option(words(speed), speed)));
+  $("pace").replaceChildren(...SPEEDS.map((speed) => new Option(paceInWords(speed), speed)));
   $("pace").onchange = () => say("speed", $("pace").value);
   $("stream-pause").onclick = () => say("pause", $("stream-pause").getAttribute("aria-pressed") !== "true");
-  $("follow").onclick = () => look({ last: 600, start: null, end: null });
+  $("follow").onclick = follow;
   $("all").onclick = () => look({ last: hello.kept, start: null, end: null });
   $("in").onclick = () => zoom(0.5, 0.5);
   $("out").onclick = () => zoom(2, 0.5);

@@ -20,6 +20,7 @@ let charts = null;
 let waiting = null;
 let drawn = 0;
 let told = 0;
+let image = null; // one for all pictures, so that there is nothing to clean up 75 times a second
 
 export function begin(message, sender) {
   const again = hello !== null;
@@ -63,8 +64,7 @@ function paint(now) {
 }
 
 function picture(canvas, grey) {
-  const side = hello.canvas;
-  const image = new ImageData(side, side);
+  image ??= new ImageData(hello.canvas, hello.canvas);
   for (let i = 0; i < grey.length; i += 1) {
     image.data.fill(grey[i], 4 * i, 4 * i + 3);
     image.data[4 * i + 3] = 255;
@@ -84,6 +84,12 @@ function drawCurves() {
 const errorRange = (plot, low, high) => {
   const copied = (plot.data[3] ?? []).filter((value) => value !== null);
   return [0, Math.min(high ?? 1, 2.2 * Math.max(1, ...copied)) * 1.05];
+};
+
+// Likewise for surprise, whose first values are far above all others.
+const usualRange = (plot, low, high) => {
+  const late = plot.data.slice(1).flatMap((series) => series.slice(Math.min(50, series.length >> 1))).filter((value) => value !== null);
+  return [0, 1.15 * (late.length ? Math.max(...late) : (high ?? 1)) || 1];
 };
 
 const onFrames = { scales: { x: { time: false } }, cursor: { drag: { x: false, y: false } } };
@@ -107,12 +113,12 @@ function errorOptions(colour) {
 function surpriseOptions(colour) {
   return {
     ...onFrames,
+    scales: { ...onFrames.scales, y: { range: usualRange } },
     series: [
       whole,
       { label: "layer 1", stroke: colour("mine"), width: 1.6, value: fixed(2) },
-      { label: "layer 2", stroke: colour("drift"), width: 1.6, value: fixed(2), scale: "above" },
+      { label: "layer 2", stroke: colour("drift"), width: 1.6, value: fixed(2) },
     ],
-    axes: [{}, {}, { scale: "above", side: 1, grid: { show: false } }],
   };
 }
 
@@ -209,6 +215,11 @@ function showState(message) {
   $("rival").value = state.learners[1].name;
   showLesions();
   $("honest").textContent = honesty();
+  $("settings").replaceChildren(...state.learners.map((each) => {
+    const item = document.createElement("li");
+    item.textContent = `${each.label}: ${each.about}${each.options ? ` (${each.options})` : ""}`;
+    return item;
+  }));
   if (renamed) charts.errors.draw();
 }
 
@@ -231,13 +242,16 @@ function showLesions() {
 
 function honesty() {
   const [first, second] = state.learners;
+  const count = (learner) => learner.weights.toLocaleString("en");
   const size = second.equal
-    ? `Both have about equally many weights (${first.weights.toLocaleString("en")} and ${second.weights.toLocaleString("en")}).`
+    ? `Both have about equally many weights (${count(first)} and ${count(second)}).`
     : second.weights
-      ? `The ${second.label} is smaller (${second.weights.toLocaleString("en")} weights against ${first.weights.toLocaleString("en")}): at equal size a step would take too long to watch.`
+      ? `The ${second.label} is smaller (${count(second)} weights against ${count(first)}): at equal size a step would take too long to watch.`
       : `The ${second.label} has no weights to learn.`;
-  const [mine, other] = state.learners.map((each) => `${each.label}: ${each.about}${each.options ? ` (${each.options})` : ""}.`);
-  return `${mine} ${other} ${size} Both see the same pictures in the same order and begin each scene, of 60 pictures, with an empty state. Errors and costs are running means over about 20 pictures; costs are processor time of the learner alone, in one thread.`;
+  const search = second.searched
+    ? "Their step sizes were chosen by the same search, on other worlds than this one."
+    : second.weights ? `The step size of the P-TNCN was searched for on other worlds; the ${second.label} has its usual one.` : "";
+  return `Both see the same pictures in the same order, and begin each scene of 60 pictures with an empty state. ${size} ${search} Errors, surprise and costs are running means over about 20 pictures; costs are processor time of the learner alone, in one thread.`;
 }
 
 // Drawing
@@ -254,6 +268,8 @@ function makePad(side) {
     cells.forEach((value, i) => { image.data.set([value, value, value, 255], 4 * i); });
     if (document.activeElement === pad) image.data.set([93, 180, 236, 255], 4 * (pen.y * side + pen.x));
     context.putImageData(image, 0, 0);
+    $("pad-use").disabled = !cells.some(Boolean);
+    $("pad-use").title = $("pad-use").disabled ? "Draw something first" : "";
   };
   const dab = (x, y) => {
     for (const [dx, dy, value] of [[0, 0, 255], [1, 0, 255], [0, 1, 255], [1, 1, 255], [-1, 0, 140], [0, -1, 140], [2, 0, 140], [0, 2, 140]]) {
