@@ -40,8 +40,9 @@ PRESSES = {
         "#dream",
         "#back",
         "[data-kind=digits]",
+        "#restart",
     ),
-    "stream": ("#in", "#earlier", "#follow", "#alarms [data-row]", "#all"),
+    "stream": ("#in", "#earlier", "#follow", "#alarms [data-row]", "#acknowledge-all", "#all"),
 }
 
 
