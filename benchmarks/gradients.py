@@ -24,7 +24,7 @@ import ptncn
 from ptncn.learners import make
 from ptncn.learners.rtrl import RTRL
 from ptncn.metrics import bytes_of
-from ptncn.metrics.gradient import GradientMeter
+from ptncn.metrics.cost import GradientMeter
 
 CELLS = [("rnn", 1), ("lstm", 1), ("gru", 1), ("rhn", 1), ("rhn", 3)]
 

@@ -23,8 +23,8 @@ WRONG_PACKAGE = 99
 EQUATIONS, STATE, NETWORK = "network/equations.py", "network/state.py", "network/ptncn.py"
 READOUT = "network/readout.py"
 STATISTICS, TRACES = "network/statistics.py", "network/memory.py"
-APPLY, FACTORS, MAXNORM = "updates/apply.py", "updates/factors.py", "updates/maxnorm.py"
-OPTIMIZERS, RESCALE, SYNAPSES = "updates/optimizers.py", "updates/factors.py", "updates/deferred.py"
+APPLY, FACTORS, MAXNORM = "updates/apply.py", "updates/factors.py", "updates/apply.py"
+OPTIMIZERS, RESCALE, SYNAPSES = "updates/optimizers.py", "updates/factors.py", "updates/factors.py"
 KERNEL, PRODUCTS, MOVES = "kernels/step.inc", "kernels/products.inc", "kernels/optimizers.inc"
 RUN, KERNEL_TRACES = "kernels/run.inc", "kernels/memory.inc"
 CHECKS = "kernels/check.h"
@@ -66,7 +66,7 @@ OF_MEMORY = ("tests/network/test_memory.py", "-k", "past or immediate or rows")
 OF_FACTORS = ("tests/updates/test_factors.py",)
 OF_LARGE = ("tests/network/test_kernel.py", "-k", "really and sgd")
 OF_OPTIMIZERS = ("tests/updates/test_optimizers.py",)
-QUEUE = ("tests/updates/test_deferred.py", "-k", "queued_is_sent")
+QUEUE = ("tests/updates/test_synapses.py", "-k", "queued_is_sent")
 
 MUTANTS = [
     # Correction

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import ptncn
 from ptncn.cli import app
 from ptncn.distributions import DISTRIBUTIONS, Distribution
-from ptncn.experiments.meters import SequenceErrors
+from ptncn.experiments.phases import SequenceErrors
 from ptncn.learners import LEARNERS, Entry, describe, make
 from ptncn.learners.base import OPTIMIZERS
 from ptncn.metrics import METRICS, FrameMean, GradientMeter, Metric, make_metric

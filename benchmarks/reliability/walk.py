@@ -32,10 +32,10 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 import ptncn
 from ptncn import PTNCN, kernels
 from ptncn.network import backend
-from ptncn.updates import OPTIMIZERS, deferred
+from ptncn.updates import OPTIMIZERS, factors
 
 TOLERANCE = {torch.float64: 1e-7, torch.float32: 2e-2}
-LARGE, SMALL = deferred.LARGE, backend.SMALL
+LARGE, SMALL = factors.LARGE, backend.SMALL
 
 
 class Walk:
@@ -47,7 +47,7 @@ class Walk:
         self.folder = folder
         self.counts: Counter[str] = Counter()
         queues = self.chance.random() < 0.5  # small matrices take the paths of large ones
-        deferred.LARGE, backend.SMALL = (0, 0) if queues else (LARGE, SMALL)
+        factors.LARGE, backend.SMALL = (0, 0) if queues else (LARGE, SMALL)
         self.inputs, options = self.draw_network()
         self.dtype = self.chance.choice([torch.float64, torch.float32])
         make = lambda: PTNCN(self.inputs, dtype=self.dtype, seed=seed % 1000, **options)  # noqa: E731
@@ -237,7 +237,7 @@ def walk(seed: int, folder: Path, calls: int = 8) -> Counter[str]:
     try:
         return Walk(seed, folder).run(calls)
     finally:
-        deferred.LARGE, backend.SMALL = LARGE, SMALL
+        factors.LARGE, backend.SMALL = LARGE, SMALL
 
 
 def main() -> int:

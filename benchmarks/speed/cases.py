@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ptncn.learners.registry import describe, make
 from ptncn.network import PTNCN
 from ptncn.registry import load_object
-from ptncn.updates.deferred import POSTPONED_ROWS
+from ptncn.updates.factors import POSTPONED_ROWS
 from speed.limits import Products, Read
 from speed.machine import BackgroundLoad
 from speed.shapes import Shape

@@ -9,13 +9,12 @@ through entry points, which are read when a registry is first looked at::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar, cast
-
-from ptncn.messages import unknown
 
 T = TypeVar("T")
 
@@ -102,3 +101,15 @@ def load_object(where: str) -> Any:
     """What "module:attribute" names, imported now."""
     module, _, attribute = where.partition(":")
     return getattr(import_module(module), attribute)
+
+
+def unknown(kind: str, name: object, known: Iterable[str]) -> str:
+    """One line for a name that is not known: the closest match, then every known name.
+
+    >>> unknown("preset", "bets", ["paper", "best"])
+    "unknown preset 'bets'; did you mean 'best'? Choose one of: paper, best"
+    """
+    known = list(known)
+    close = difflib.get_close_matches(str(name), known, n=1)
+    hint = f"did you mean {close[0]!r}? Choose" if close else "choose"
+    return f"unknown {kind} {name!r}; {hint} one of: {', '.join(known)}"

@@ -76,6 +76,15 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def one_line(error: BaseException) -> str:
+    """The message of an error on one line, or its type where it has none.
+
+    >>> one_line(ValueError("expected 3 columns,\\n  got 4"))
+    'expected 3 columns, got 4'
+    """
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def in_words(size: float) -> str:
     """
     >>> in_words(163_104_000_000)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptncn.data import BouncingVideo, Images, bouncing, bouncing_test, load_images
-from ptncn.data.bouncing import move
+from ptncn.data.images import move
 
 
 @pytest.fixture(scope="module")

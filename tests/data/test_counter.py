@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_bouncing import philox
 
-from ptncn.data.counter import permutation, random_words, stream_key, to_below, to_unit
+from ptncn.data.sequences import permutation, random_words, stream_key, to_below, to_unit
 
 
 def test_words_are_the_published_ones_of_philox4x32_10():

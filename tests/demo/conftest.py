@@ -2,8 +2,7 @@ import copy
 
 import pytest
 
-from ptncn.demo.record import make_record
-from ptncn.demo.simulate import LSTM, PTNCN, Size, make_learners, simulate
+from ptncn.demo.simulate import LSTM, PTNCN, Size, make_learners, make_record, simulate
 
 
 @pytest.fixture(scope="session")

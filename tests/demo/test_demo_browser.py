@@ -3,8 +3,7 @@
 import pytest
 from webdriver import AVAILABLE, browser
 
-from ptncn.demo.figures import make_pictures
-from ptncn.demo.page import demo_page
+from ptncn.demo.page import demo_page, make_pictures
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="no chromium, or no chromedriver")
 

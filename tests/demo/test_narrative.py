@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 from ptncn.cli import app
 from ptncn.demo import narrative
-from ptncn.demo.figures import BEFORE, LONG, frame_errors, make_pictures, shots
-from ptncn.demo.page import COMMANDS, demo_page, error_table
+from ptncn.demo.page import BEFORE, COMMANDS, LONG, demo_page, error_table, frame_errors, make_pictures, shots
 from ptncn.demo.simulate import LSTM, PTNCN
 
 

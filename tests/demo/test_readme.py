@@ -7,13 +7,13 @@ from pathlib import Path
 from PIL import Image
 
 from ptncn.demo import narrative
-from ptncn.demo.figures import animate, shots
+from ptncn.demo.page import animate, shots
 from ptncn.demo.simulate import LSTM, NAMES, PTNCN
 from ptncn.experiments import find_experiment
 from ptncn.experiments.experiment import VARIANTS
 from ptncn.report.assessment import Cell, cells_of, number, place
+from ptncn.report.model import learner_label
 from ptncn.report.sources import gather
-from ptncn.report.theme import learner_label
 
 ROOT = Path(__file__).resolve().parents[2]
 README, RECORD, FILM = ROOT / "README.md", ROOT / "results/demo/demo.json", ROOT / "docs/figures/demo.gif"

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from ptncn.data import load_images
-from ptncn.demo.record import make_record
 from ptncn.demo.simulate import (
     LSTM,
     PARTS,
@@ -18,6 +17,7 @@ from ptncn.demo.simulate import (
     equal_units,
     halved,
     make_learners,
+    make_record,
     predictable,
     scenes,
     simulate,

@@ -15,11 +15,11 @@ from ptncn.experiments import EXPERIMENTS, find_experiment
 from ptncn.experiments.complexity import exponent
 from ptncn.experiments.config import SCALES, VIDEO
 from ptncn.experiments.continual import phased_run
+from ptncn.experiments.launcher import mean_cells
 from ptncn.experiments.one_shot import with_sgd
 from ptncn.experiments.phases import stable
 from ptncn.experiments.prediction import future_errors
 from ptncn.experiments.spec import TUNED, RunSpec, options_for
-from ptncn.experiments.summary import mean_cells
 from ptncn.learners import make
 from ptncn.learners.registry import describe, names
 from ptncn.records import Record, read_record

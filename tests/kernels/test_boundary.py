@@ -158,7 +158,7 @@ def test_rules_of_different_optimisers_are_refused():
 
 
 def test_a_queue_without_room_is_refused(monkeypatch):
-    monkeypatch.setattr("ptncn.updates.deferred.LARGE", 0)
+    monkeypatch.setattr("ptncn.updates.factors.LARGE", 0)
     monkeypatch.setattr(backend, "SMALL", 0)
     call = Call()
     call.step.postpone = 1

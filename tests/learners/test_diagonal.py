@@ -7,7 +7,7 @@ from torch.nn.functional import gelu, layer_norm
 
 from ptncn.learners import lru, make, traces
 from ptncn.metrics import bytes_of
-from ptncn.metrics.gradient import GradientMeter
+from ptncn.metrics.cost import GradientMeter
 
 T, B, N, H = 50, 3, 4, 6
 EACH_MASK = pytest.mark.parametrize("masked", [False, True], ids=["whole", "masked"])

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from ptncn.learners import make
-from ptncn.learners.uoro import UORO
+from ptncn.learners.rtrl import UORO
 
 CELLS = ["rnn", "lstm", "gru", "rhn"]
 

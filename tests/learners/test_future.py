@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from ptncn.learners import make
-from ptncn.metrics.gradient import GradientMeter
+from ptncn.metrics.cost import GradientMeter
 
 T, B, N, H = 10, 3, 4, 5
 

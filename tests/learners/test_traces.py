@@ -6,7 +6,7 @@ from forward_oracles import CELLS, DOUBLE, IDS, any_masks, bptt_gradient, frames
 from torch.nn.functional import linear
 
 from ptncn.learners import make, traces
-from ptncn.metrics.gradient import GradientMeter
+from ptncn.metrics.cost import GradientMeter
 
 T, B, N, H = 14, 3, 3, 5
 

@@ -15,8 +15,7 @@ from forward_oracles import (
     row_estimates,
 )
 
-from ptncn.learners.kf_rtrl import KFRTRL
-from ptncn.learners.uoro import UORO
+from ptncn.learners.rtrl import KFRTRL, UORO
 
 DRAWS = 6_000
 RULES = pytest.mark.parametrize("rule", [UORO, KFRTRL], ids=["uoro", "kf-rtrl"])

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from ptncn.data import load_images
-from ptncn.data.bouncing import BouncingVideo
+from ptncn.data.images import BouncingVideo
 from ptncn.demo.simulate import count_weights, halved
 from ptncn.learners import make
 from ptncn.live.messages import Visitor, parse

@@ -6,12 +6,9 @@ import pytest
 import torch
 
 from ptncn.learners.bptt import BPTT, TBPTT
-from ptncn.learners.kf_rtrl import KFRTRL
-from ptncn.learners.rtrl import RTRL
-from ptncn.learners.uoro import UORO
-from ptncn.metrics.base import Meter
-from ptncn.metrics.errors import SE
-from ptncn.metrics.gradient import GradientMeter
+from ptncn.learners.rtrl import KFRTRL, RTRL, UORO
+from ptncn.metrics.base import SE, Meter
+from ptncn.metrics.cost import GradientMeter
 from ptncn.training import evaluate
 
 T, B, N, H = 12, 3, 2, 4

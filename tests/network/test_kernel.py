@@ -5,7 +5,7 @@ import torch
 
 from ptncn import PTNCN, kernels
 from ptncn.network import backend
-from ptncn.updates import deferred
+from ptncn.updates import factors
 
 pytestmark = pytest.mark.skipif(kernels.load() is None, reason="the compiled kernel was not built: no C compiler")
 
@@ -118,7 +118,7 @@ def test_large_memories_postpone_and_share_the_work_too(rows, credit, monkeypatc
     """Everything counts as large: what is queued is recalled, and asked for, with the rest."""
     options = {"error_rule": "transpose", "lr": 0.01, "credit": credit}
     plain = remember(options, rows, compiled=False)
-    monkeypatch.setattr(deferred, "LARGE", 0)
+    monkeypatch.setattr(factors, "LARGE", 0)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
     fast = remember(options, rows)
     for name, value in plain.items():
@@ -180,12 +180,12 @@ def test_rules_that_the_kernel_does_not_have_are_left_to_pytorch(options):
 def test_large_networks_postpone_in_the_kernel_too(rule, rows, threads, monkeypatch, request):
     """Everything counts as large: all matrices have queues, and are read by several threads."""
     monkeypatch.setattr(backend, "SMALL", 0)
-    monkeypatch.setattr(deferred, "LARGE", 0)
+    monkeypatch.setattr(factors, "LARGE", 0)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     fast, _, told = run(RULES[rule], rows, 300)
     assert fast._backend()[1] is not None
     assert rule == "tight ball" or fast.layers[0].W.queued > 0
-    monkeypatch.setattr(deferred, "LARGE", 1 << 19)
+    monkeypatch.setattr(factors, "LARGE", 1 << 19)
     request.getfixturevalue("in_pytorch")
     plain, _, expected = run(RULES[rule], rows, 300)
     torch.testing.assert_close(told, expected, rtol=0, atol=1e-10)

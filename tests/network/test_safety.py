@@ -10,7 +10,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 import ptncn
 from ptncn import PTNCN
 from ptncn.network.gate import Gate
-from ptncn.updates import deferred
+from ptncn.updates import factors
 
 pytestmark = pytest.mark.usefixtures("either_path")
 
@@ -29,7 +29,7 @@ def test_batches_may_change_their_size_in_mid_life(batches, large, monkeypatch):
     """The queue of postponed updates is empty, half full or just written when another batch size comes."""
     results = []
     for limit in (0 if large else 1 << 40, 1 << 40):
-        monkeypatch.setattr(deferred, "LARGE", limit)
+        monkeypatch.setattr(factors, "LARGE", limit)
         monkeypatch.setattr("ptncn.network.backend.SMALL", 0 if large else 1 << 18)
         net = PTNCN(6, [5, 4], dtype="float64", max_norm=None, lr=0.01, error_rule="transpose")
         for turn in range(2):
@@ -89,7 +89,7 @@ def test_threads_with_states_of_their_own_predict_what_they_would_alone():
 
 def test_threads_that_take_the_first_steps_of_a_network_together_learn_all_of_them(monkeypatch):
     """The kernel, the views of the weights and the queues are made once, whichever thread comes first."""
-    monkeypatch.setattr(deferred, "LARGE", 0)
+    monkeypatch.setattr(factors, "LARGE", 0)
     x = frames(1, 1, 30)[0]
     alone = PTNCN(30, [40, 20], first_frame=True)
     for _ in range(4):
@@ -109,7 +109,7 @@ def test_threads_that_take_the_first_steps_of_a_network_together_learn_all_of_th
 
 def test_learning_steps_of_two_threads_exclude_each_other(monkeypatch):
     """Without rescaling and with a fixed drive, updates of W commute: any order of whole steps gives the same sum."""
-    monkeypatch.setattr(deferred, "LARGE", 0)
+    monkeypatch.setattr(factors, "LARGE", 0)
     options = {"rescale": "none", "lr": 1e-9, "error_rule": "fixed", "max_norm": None, "lam": 0.0}
     results = []
     for threaded in (True, False):
@@ -159,7 +159,7 @@ def assign_weights(net, other):
 @pytest.mark.parametrize("rebind", [rebind_vector, rebind_data, rebind_some, load_weights, assign_weights])
 @pytest.mark.parametrize("large", [True, False])
 def test_predictions_use_the_parameters_of_now(rebind, large, monkeypatch):
-    monkeypatch.setattr(deferred, "LARGE", 0 if large else 1 << 40)
+    monkeypatch.setattr(factors, "LARGE", 0 if large else 1 << 40)
     net, other = (PTNCN(6, [5, 4], dtype="float64", seed=seed, max_norm=0.3, weight_std=0.5) for seed in (0, 1))
     state = net.begin(1)
     for x in frames(5, 1, 6):

@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 from ptncn.learners.registry import names
+from ptncn.report.figures import animation, filmstrip
+from ptncn.report.model import PALETTE, for_page, line_style
 from ptncn.report.plots import Curve, cost_growth, error_curves, surprise_over_time, task_matrices, thin
-from ptncn.report.theme import PALETTE, for_page, line_style
-from ptncn.report.video import animation, filmstrip
 
 CURVES = [Curve("ptncn", [1, 2, 3], [3.0, 2.0, 1.0]), Curve("lstm-bptt", [1, 2, 3], [4.0, 3.0, 2.5])]
 FRAMES = np.arange(6 * 64, dtype=np.uint8).reshape(6, 8, 8)

@@ -7,10 +7,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from ptncn.report.figures import animation
 from ptncn.report.model import Commands, Figure, Points, Section, Table, Text
 from ptncn.report.plots import Curve, error_curves
 from ptncn.report.render import make_page
-from ptncn.report.video import animation
 
 VOID = {"meta", "link", "img", "source", "input", "br"}
 

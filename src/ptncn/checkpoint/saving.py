@@ -1,17 +1,20 @@
-"""Save a learner with its state, and load it again."""
+"""Save a learner with its state, and load it again, after checking that the file fits the learner it describes."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
+from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ptncn.checkpoint.container import CheckpointError, encode, flatten, read, unflatten
-from ptncn.checkpoint.fit import Allowance, check_like, check_options, check_state
 from ptncn.learner import Learner, State
 from ptncn.system import write_atomically
 
@@ -78,3 +81,116 @@ def _build(text: str, tensors: dict[str, Tensor], options: dict[str, Any]) -> Ch
 
 def _fields(state: State) -> dict[str, Any]:
     return {field.name: getattr(state, field.name) for field in dataclasses.fields(state)}
+
+
+FACTORIES = ("empty", "zeros", "ones", "full", "rand", "new_")
+SPARE = 1_000_000
+"""Numbers that a learner may make beside those of its file."""
+TIMES = 16
+"""How many numbers a learner may make for each of its file: gates, optimiser state and work space are copies."""
+
+
+class Allowance(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Inside, tensors are made up to a total that is in proportion to `numbers`; the next one raises ValueError first.
+
+    >>> import torch
+    >>> with Allowance(10):
+    ...     torch.zeros(10**6, 10**6)
+    Traceback (most recent call last):
+    ValueError: its sizes ask for 1,000,000,000,000 numbers, and the file holds 10
+    """
+
+    def __init__(self, numbers: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.numbers = numbers
+        self.made = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.__name__.startswith(FACTORIES):
+            size = next((each for each in args if isinstance(each, list | tuple)), ())
+            self.made += math.prod(size)
+            if self.made > TIMES * self.numbers + SPARE:
+                raise ValueError(f"its sizes ask for {self.made:,} numbers, and the file holds {self.numbers:,}")
+        return func(*args, **(kwargs or {}))
+
+
+def check_options(options: Any, tree: Any, numbers: int) -> None:
+    """Refuse options that are not plain, or name layers too large for the weights of the file."""
+    if not isinstance(options, dict):
+        raise ValueError(f"expected the options as a dict, got {type(options).__name__}")
+    if any(isinstance(value, float) and math.isnan(value) for value in options.values()):
+        raise ValueError("an option is NaN")
+    if not isinstance(tree, Mapping) or "weights" not in tree:
+        return
+    hidden = options.get("hidden_sizes", options.get("hidden_size", ()))
+    sizes = [options.get("input_size", 0), *(hidden if isinstance(hidden, list | tuple) else [hidden])]
+    if not all(isinstance(size, int) for size in sizes):
+        raise ValueError(f"expected sizes that are integers, got {sizes!r:.60}")
+    least = sum(below * above for below, above in pairwise(sizes))
+    if least > numbers:
+        raise ValueError(f"its sizes ask for {least:,} weights or more, and the file holds {numbers:,} numbers")
+
+
+def check_like(given: Any, fresh: Any, where: str) -> None:
+    """Refuse a tree whose tensors have another shape or dtype than those of a fresh one.
+
+    What is empty or None in the fresh tree comes to be later, and may hold anything; a dimension of 0 may have grown.
+    Keys that only one of them has are the learner's business: it knows what earlier versions wrote.
+    """
+    if isinstance(fresh, Tensor):
+        if not isinstance(given, Tensor) or given.dtype != fresh.dtype or not _same_shape(given, fresh):
+            raise ValueError(f"{where}: expected {_described(fresh)}, got {_described(given)}")
+    elif isinstance(fresh, Mapping):
+        if not isinstance(given, Mapping):
+            raise ValueError(f"{where}: expected a dict, got {_described(given)}")
+        for key in fresh.keys() & given.keys():
+            check_like(given[key], fresh[key], f"{where}.{key}")
+    elif isinstance(fresh, list | tuple):
+        if not isinstance(given, list | tuple) or (fresh and len(given) != len(fresh)):
+            raise ValueError(f"{where}: expected {_described(fresh)}, got {_described(given)}")
+        for index, (own, other) in enumerate(zip(given, fresh, strict=False)):
+            check_like(own, other, f"{where}.{index}")
+    elif fresh is not None:
+        wanted: Any = bool if isinstance(fresh, bool) else (int, float) if isinstance(fresh, int | float) else str
+        if given is not None and not isinstance(given, wanted):
+            raise ValueError(f"{where}: expected {_described(fresh)}, got {_described(given)}")
+
+
+def check_state(fields: Mapping[str, Any], fresh: Any) -> None:
+    """Refuse the fields of a state that are not like those of a fresh one, which has as many rows."""
+    rows = fresh.batch_size
+    for field in dataclasses.fields(fresh):
+        name, own = field.name, getattr(fresh, field.name)
+        if name not in fields:
+            continue
+        given = fields[name]
+        check_like(given, own, f"state.{name}")
+        fixed = isinstance(own, str) or (isinstance(own, tuple) and own and all(isinstance(n, int) for n in own))
+        if fixed and given != own:
+            raise ValueError(f"state.{name}: expected {own!r}, got {given!r:.60}")
+        if own is None or (isinstance(own, list | tuple) and not own):
+            _check_rows(given, rows, f"state.{name}")
+    steps = fields.get("steps", 0)
+    if not isinstance(steps, int) or isinstance(steps, bool) or not 0 <= steps < 2**63:
+        raise ValueError(f"state.steps: expected a count, got {steps!r:.60}")
+
+
+def _check_rows(tree: Any, rows: int, where: str) -> None:
+    if isinstance(tree, Tensor):
+        if not tree.ndim or len(tree) != rows:
+            raise ValueError(f"{where}: expected {rows} rows, got {_described(tree)}")
+    elif isinstance(tree, list | tuple):
+        for item in tree:
+            _check_rows(item, rows, where)
+
+
+def _same_shape(given: Tensor, fresh: Tensor) -> bool:
+    return given.ndim == fresh.ndim and all(own in (0, n) for n, own in zip(given.shape, fresh.shape, strict=True))
+
+
+def _described(tree: Any) -> str:
+    if isinstance(tree, Tensor):
+        return f"a tensor of shape {tuple(tree.shape)} in {str(tree.dtype).removeprefix('torch.')}"
+    if isinstance(tree, list | tuple):
+        return f"{len(tree)} items"
+    return f"a {type(tree).__name__}"

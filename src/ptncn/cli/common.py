@@ -16,7 +16,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from rich.console import Console
 
-from ptncn.messages import one_line
+from ptncn.system import one_line
 
 errors = Console(stderr=True, highlight=False)
 

@@ -17,7 +17,7 @@ from ptncn.data import DATASETS, DataError, Dataset, cache_folder
 from ptncn.data.download import Status, look_up
 from ptncn.data.download import fetch as fetch_files
 from ptncn.data.preview import preview
-from ptncn.messages import unknown
+from ptncn.registry import unknown
 
 app = typer.Typer(help="List, download, check and preview datasets.", no_args_is_help=True)
 

@@ -16,10 +16,19 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as ProgressBars
 
 from ptncn.demo import narrative
-from ptncn.demo.figures import make_pictures
-from ptncn.demo.page import demo_page
-from ptncn.demo.record import make_record
-from ptncn.demo.simulate import LSTM, NAMES, PARTS, PTNCN, Progress, Size, count_weights, make_learners, simulate
+from ptncn.demo.page import demo_page, make_pictures
+from ptncn.demo.simulate import (
+    LSTM,
+    NAMES,
+    PARTS,
+    PTNCN,
+    Progress,
+    Size,
+    count_weights,
+    make_learners,
+    make_record,
+    simulate,
+)
 from ptncn.system import write_atomically
 
 FULL = Size(scenes=375, test_scenes=50, units=(200, 100))

@@ -14,7 +14,7 @@ from ptncn.data.registry import SPLITS, open_splits, trainable
 from ptncn.experiments.context import Interrupted, Reporter, RunContext, Stop
 from ptncn.experiments.phases import Phase, PhasedRun
 from ptncn.experiments.runner import execute, tidy
-from ptncn.messages import unknown
+from ptncn.registry import unknown
 
 
 def evaluate(

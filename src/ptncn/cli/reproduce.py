@@ -15,9 +15,8 @@ from ptncn.experiments import EXPERIMENTS
 from ptncn.experiments.config import SCALES
 from ptncn.experiments.context import Interrupted, Stop
 from ptncn.experiments.experiment import Experiment
-from ptncn.experiments.launcher import LaunchOptions, launch, read_results
+from ptncn.experiments.launcher import LaunchOptions, comparison_lines, draw_tables, launch, mean_cells, read_results
 from ptncn.experiments.spec import TUNED, RunSpec
-from ptncn.experiments.summary import comparison_lines, draw_tables, mean_cells
 
 
 def reproduce(

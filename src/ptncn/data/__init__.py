@@ -4,10 +4,9 @@
 """
 
 from ptncn.data.arrays import ArraySequences, load_sequences
-from ptncn.data.bouncing import BouncingVideo
 from ptncn.data.cosine import CosineStream, NoisyCosine
 from ptncn.data.download import RemoteFile, cache_folder
-from ptncn.data.images import Images
+from ptncn.data.images import BouncingVideo, Images
 from ptncn.data.registry import (
     DATASETS,
     Dataset,

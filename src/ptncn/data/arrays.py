@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageSequence, UnidentifiedImageError
 
 from ptncn.data.sequences import Batch, DataError, SequenceDataset
-from ptncn.messages import unknown
+from ptncn.registry import unknown
 
 if TYPE_CHECKING:
     from ptncn.data.registry import Dataset

@@ -11,8 +11,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ptncn.data.counter import random_words, stream_key, to_unit
-from ptncn.data.sequences import Batch, SequenceDataset, check_count
+from ptncn.data.sequences import Batch, SequenceDataset, check_count, random_words, stream_key, to_unit
 
 if TYPE_CHECKING:
     from ptncn.data.registry import Dataset

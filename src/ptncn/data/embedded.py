@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from ptncn.data.counter import random_words, stream_key, to_unit
 from ptncn.data.images import Images, choose_split
+from ptncn.data.sequences import random_words, stream_key, to_unit
 
 if TYPE_CHECKING:
     from ptncn.data.registry import Dataset

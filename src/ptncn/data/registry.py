@@ -14,14 +14,12 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from ptncn.data.arrays import load_sequences
-from ptncn.data.bouncing import BouncingVideo
 from ptncn.data.download import RemoteFile
-from ptncn.data.images import Images
+from ptncn.data.images import BouncingVideo, Images
 from ptncn.data.sequences import DataError, SequenceDataset
 from ptncn.data.text import Text
 from ptncn.distributions import DISTRIBUTIONS
-from ptncn.messages import unknown
-from ptncn.registry import Lazy, Registry, load_object
+from ptncn.registry import Lazy, Registry, load_object, unknown
 
 Split = Literal["train", "valid", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)

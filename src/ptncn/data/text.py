@@ -14,9 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ptncn.data.counter import permutation
 from ptncn.data.download import read_checked, read_content
-from ptncn.data.sequences import Batch, DataError, SequenceDataset, check_count
+from ptncn.data.sequences import Batch, DataError, SequenceDataset, check_count, permutation
 
 if TYPE_CHECKING:
     from ptncn.data.registry import Dataset

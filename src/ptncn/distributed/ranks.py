@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ptncn.messages import one_line
+from ptncn.system import one_line
 
 WORD = 64
 """Bytes of a value that ranks compare."""

@@ -16,8 +16,7 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("these estimators need River: pip install 'ptncn[river]'") from error
 
-from ptncn.estimators.rows import numbers_of
-from ptncn.estimators.sequence import SequenceEstimator, TargetEstimator
+from ptncn.estimators.rows import SequenceEstimator, TargetEstimator, numbers_of
 from ptncn.streaming.calibration import Calibrator
 from ptncn.streaming.options import HIDDEN, TARGET
 from ptncn.streaming.predictor import Guess

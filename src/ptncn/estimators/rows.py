@@ -1,20 +1,22 @@
-"""Rows as dicts whose columns come and go, shown to a learner with a fixed number of inputs."""
+"""Rows as dicts whose columns come and go, for learners with a fixed number of inputs; the base of River estimators."""
 
 from __future__ import annotations
 
 import copy
 import math
 import numbers
-from collections.abc import Hashable, Iterator, Mapping
+import random
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
+from river import base
 from torch import Tensor
 
 from ptncn.streaming.columns import LARGEST, Vector
-from ptncn.streaming.options import default_learner
+from ptncn.streaming.options import HIDDEN, TARGET, default_learner
 from ptncn.streaming.predictor import TARGETS, Guess, Predictor
 
 Key = tuple[str, Hashable]
@@ -130,3 +132,73 @@ def _to_tensors(tree: Any) -> Any:
 def _by_name(key: Key) -> tuple[str, str, str]:
     role, name = key
     return role, type(name).__name__, str(name)
+
+
+Row = dict[Key, float]
+
+
+class SequenceEstimator(base.Estimator):
+    """What the three have in common: the parameters, and the rows that the learner has seen."""
+
+    def __init__(
+        self,
+        learner: str = "ptncn",
+        hidden: tuple[int, ...] = HIDDEN,
+        lr: float | None = None,
+        target: str = TARGET,
+        spare: int = 0,
+        options: dict[str, Any] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.learner = learner
+        self.hidden = hidden
+        self.lr = lr
+        self.target = target
+        self.spare = spare
+        self.options = options
+        self.seed = seed
+        self._rows = NamedRows(
+            target=target,
+            spare=spare,
+            settings={
+                "name": learner,
+                "hidden": hidden,
+                "lr": lr,
+                "seed": random.Random().getrandbits(31) if seed is None else seed,
+                "options": options,
+            },
+        )
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"hidden": (8, 8)}
+        yield {"learner": "lstm-tbptt", "hidden": (8,), "target": "level", "options": {"window": 5, "stride": 5}}
+        yield {"learner": "esn-rls", "hidden": (20,), "target": "change", "seed": 1}
+        yield {"learner": "copy", "target": "both"}
+
+
+class TargetEstimator(SequenceEstimator):
+    """Targets that features go with.
+
+    The features of a row are known before its targets. So that they help to predict them, the learner sees the
+    features of a row together with the targets of the row before, and is asked what comes next: the targets of this
+    row, and the features of the row after.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._owed: Row | None = None
+        """The targets of the last row, which the learner sees with the next."""
+
+    def _learn(self, features: Row, targets: Row) -> None:
+        self._rows.admit(features, targets)
+        self._rows.observe({**features, **(self._owed or {})}, learn=True)
+        self._owed = targets
+
+    def _expect(self, features: Sequence[Row]) -> list[dict[Any, float]]:
+        """The targets of rows to come, of which the features are known. Each is taken for what happened."""
+        ahead = [*features, {}]
+        ahead[0] = {**ahead[0], **(self._owed or {})}
+        with self._rows.branch() as rows:
+            guesses = [guess for row in ahead if (guess := rows.observe(row, learn=False)) is not None]
+        return [self._rows.named("y", guess.prediction) for guess in guesses[1:]] or [{} for _ in features]

@@ -15,8 +15,8 @@ from ptncn.experiments.phases import stable
 from ptncn.experiments.runner import Result
 from ptncn.experiments.spec import TUNED, RunSpec
 from ptncn.learners.registry import Choice, describe
-from ptncn.messages import unknown
 from ptncn.records import Record, RecordError, read_record
+from ptncn.registry import unknown
 
 SE = "**SE**: squared error, summed over the pixels of a frame, mean over frames and sequences. Lower is better."
 CE = "**CE**: cross-entropy in nats, summed and averaged in the same way. Lower is better."

@@ -15,8 +15,7 @@ from torch import Tensor
 
 from ptncn import checkpoint
 from ptncn.experiments.context import Interrupted, RunContext
-from ptncn.experiments.meters import Film, SequenceErrors
-from ptncn.experiments.phases import Phase, PhasedRun, final_phase, training_run
+from ptncn.experiments.phases import Film, Phase, PhasedRun, SequenceErrors, final_phase, training_run
 from ptncn.experiments.spec import RunSpec
 from ptncn.learner import Learner, has_step_size
 from ptncn.metrics import Meter, Prequential, make_metric

@@ -20,8 +20,7 @@ from torch import Tensor, nn
 from ptncn.distributions import DISTRIBUTIONS
 from ptncn.learner import State, Step, check_batch_size, check_mask, check_observation
 from ptncn.learners.cells import Cell, Hidden, make_cell, make_readout
-from ptncn.messages import unknown
-from ptncn.registry import Registry
+from ptncn.registry import Registry, unknown
 
 OPTIMIZERS: Registry[Callable[..., torch.optim.Optimizer]] = Registry(
     "optimizer",

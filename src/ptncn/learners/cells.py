@@ -13,7 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from ptncn.messages import unknown
+from ptncn.registry import unknown
 
 Hidden = tuple[Tensor, ...]
 """(B, H) each, the visible one first."""

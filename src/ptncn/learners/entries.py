@@ -200,7 +200,7 @@ RULES = {
         size_class="exact",
     ),
     "uoro": Rule(
-        "ptncn.learners.uoro:UORO",
+        "ptncn.learners.rtrl:UORO",
         "unbiased rank-one RTRL",
         "online",
         "B·P",
@@ -209,7 +209,7 @@ RULES = {
         size_class="rank_one",
     ),
     "kf-rtrl": Rule(
-        "ptncn.learners.kf_rtrl:KFRTRL",
+        "ptncn.learners.rtrl:KFRTRL",
         "Kronecker-factored RTRL",
         "online",
         "B·(H² + n)",

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from ptncn.learner import Step
 from ptncn.learners.base import RecurrentState, check_size, keep_masked
+from ptncn.learners.bptt import UnrolledState, UnrollingLearner
 from ptncn.learners.cells import Cell, Hidden, make_cell, make_readout
-from ptncn.learners.unrolled import UnrolledState, UnrollingLearner
 
 
 @dataclass(kw_only=True)

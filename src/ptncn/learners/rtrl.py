@@ -1,4 +1,4 @@
-"""Real-time recurrent learning (Williams and Zipser, 1989): the exact gradient, forward in time."""
+"""Real-time recurrent learning: the exact gradient forward in time, and two unbiased approximations of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ptncn.learners.base import DTYPES, RecurrentState, check_choice, check_positive, check_size
 from ptncn.learners.cells import CELLS
-from ptncn.learners.forward_mode import ForwardMode, rows
+from ptncn.learners.forward_mode import ForwardMode, balance, row_norms, rows
 from ptncn.learners.linearisation import Linearisation, group_shapes
 from ptncn.system import available_memory, in_words
 
@@ -28,12 +28,14 @@ class RTRLState(RecurrentState):
 
 
 class RTRL(ForwardMode):
-    """Carry the influence of every weight on every unit, and so know the exact gradient at each step.
+    """Carry the influence of every weight on every unit, and so know the exact gradient at each step [^1].
 
     With B rows, H units, n inputs and P ≈ G·H·(n + H + 1) weights the influence is B·R·H·P numbers, and a step
     multiplies it by an H × H matrix. The structure of the cell is used throughout: a weight enters through the
     one pre-activation it belongs to, an LSTM's c is reached through a diagonal, and the two biases of a gate
     count once. Where the influence does not fit, nothing is allocated and a MemoryError says what does.
+
+    [^1]: Williams and Zipser (1989), A learning algorithm for continually running fully recurrent neural networks.
 
     >>> from ptncn.learners import make
     >>> make("lstm-rtrl", input_size=4096, hidden_size=1000, memory_limit=16e9)
@@ -166,3 +168,130 @@ and 16.0 GB may be used. The largest hidden size that fits is 335; lstm-uoro and
             f"{f'The largest hidden size that fits is {fits:,}' if fits else 'Not even one unit fits'}; "
             f"{cell}-uoro and {cell}-kf-rtrl need far less"
         )
+
+
+@dataclass(kw_only=True)
+class UOROState(RecurrentState):
+    tangent: Tensor | None = None
+    """(B, R, H) the factor s̃ in the space of the state; None while the influence is zero."""
+    weights: tuple[Tensor, ...] = ()
+    """(B, Q, m) per group: the factor θ̃ in the space of the weights."""
+
+
+class UORO(ForwardMode):
+    """Keep s̃ and θ̃ whose outer product has the influence as its mean [^1]; each row of a batch has its own.
+
+    With independent random signs ν (one a number of state), J = ∂s'/∂s and any ρ₀, ρ₁ > 0,
+
+        s̃' = ρ₀ J s̃ + ρ₁ ν            θ̃' = θ̃ / ρ₀ + (ν · ∂s'/∂θ) / ρ₁
+        ρ₀ = √(‖θ̃‖ / ‖J s̃‖)          ρ₁ = √(‖ν · ∂s'/∂θ‖ / ‖ν‖)
+
+    E[s̃' ⊗ θ̃'] = J E[s̃ ⊗ θ̃] + ∂s'/∂θ, since E[ν νᵀ] = I and E[ν] = 0. The ρ only keep the variance down.
+
+    [^1]: Tallec and Ollivier (2017), Unbiased online recurrent optimization.
+    """
+
+    rule = "uoro"
+    state_type = UOROState
+
+    def carries(self, state: UOROState) -> bool:
+        return state.tangent is not None
+
+    def contract(self, adjoint: Tensor, state: UOROState) -> list[Tensor]:
+        assert state.tangent is not None
+        weight = (adjoint * state.tangent[:, 0]).sum(1)  # (B,)
+        return [torch.tensordot(weight, traces, 1) for traces in state.weights]  # (Q, m) = (B,) · (B, Q, m)
+
+    def carry(self, linear: Linearisation, state: UOROState, mask: Tensor | None) -> None:
+        B, H = state.hidden[0].shape
+        nu = self.signs(B, self.cell.parts, H)
+        vectors = [group.vector for group in linear.groups]  # (B, m) each
+        pulled = linear.pull(nu)  # (B, Q) each; with its vector, the outer product is ν · ∂s'/∂θ
+        rho_1 = balance(_outer_norm(pulled, vectors), row_norms(nu))  # (B,)
+        if state.tangent is None:
+            state.tangent = torch.zeros_like(nu)
+            state.weights = tuple(v.new_zeros(B, p.shape[1], v.shape[1]) for p, v in zip(pulled, vectors, strict=True))
+        pushed = linear.push(state.tangent)  # (B, R, H)
+        rho_0 = balance(_norm(state.weights), row_norms(pushed))  # (B,)
+        tangent = rho_0[:, None, None] * pushed + rho_1[:, None, None] * nu
+        state.tangent = rows(mask, tangent, state.tangent)
+        shrink = rows(mask, 1 / rho_0, 1.0)
+        for traces, p, v in zip(state.weights, pulled, vectors, strict=True):
+            added = rows(mask, p / rho_1[:, None], 0.0)
+            traces.mul_(shrink[:, None, None]).baddbmm_(added[:, :, None], v[:, None])  # (B, Q, m)
+
+
+def _norm(tensors: tuple[Tensor, ...]) -> Tensor:
+    """(B,) the norm of all of a row's numbers together."""
+    return row_norms(torch.stack([row_norms(tensor) for tensor in tensors], dim=1))
+
+
+def _outer_norm(left: list[Tensor], right: list[Tensor]) -> Tensor:
+    """(B,) the norm of the outer products of (B, Q) and (B, m), without making them."""
+    return row_norms(torch.stack([row_norms(a) * row_norms(b) for a, b in zip(left, right, strict=True)], dim=1))
+
+
+@dataclass(kw_only=True)
+class KFRTRLState(RecurrentState):
+    vectors: tuple[Tensor, ...] = ()
+    """(B, m) per group: the factor u in the space of what the weights multiply; () while the influence is zero."""
+    matrices: tuple[Tensor, ...] = ()
+    """(B, R, H, Q) per group: the factor A from pre-activations to the state."""
+
+
+class KFRTRL(ForwardMode):
+    """Keep u and A whose Kronecker product has the influence as its mean [^1]; each row of a batch has its own.
+
+    For weights that multiply one vector v (here [x, h, 1]) to make pre-activations a, ∂s'/∂θ = v ⊗ D with
+    D = ∂s'/∂a, exactly. With random signs c₁, c₂, J = ∂s'/∂s and any p₁, p₂ > 0,
+
+        u' = c₁ p₁ u + c₂ p₂ v            A' = (c₁ / p₁) J A + (c₂ / p₂) D
+        p₁ = √(‖J A‖ / ‖u‖)               p₂ = √(‖D‖ / ‖v‖)
+
+    E[u' ⊗ A'] = J E[u ⊗ A] + v ⊗ D, since E[c₁ c₂] = 0. Weights that multiply different vectors (a GRU's
+    candidate, the micro-steps of a deep RHN) have a pair (u, A) and signs of their own: the influence is
+    their concatenation, so each may be estimated by itself.
+
+    [^1]: Mujika, Meier and Steger (2018), Approximating real-time recurrent learning with random Kronecker factors.
+    """
+
+    rule = "kf-rtrl"
+    state_type = KFRTRLState
+
+    def carries(self, state: KFRTRLState) -> bool:
+        return bool(state.vectors)
+
+    def contract(self, adjoint: Tensor, state: KFRTRLState) -> list[Tensor]:
+        gradients = []
+        for u, A in zip(state.vectors, state.matrices, strict=True):
+            of_a = torch.bmm(adjoint[:, None], A[:, 0])[:, 0]  # (B, Q) = (B, H) · (B, H, Q)
+            gradients.append(of_a.T @ u)  # (Q, m) = (Q, B) @ (B, m)
+        return gradients
+
+    def carry(self, linear: Linearisation, state: KFRTRLState, mask: Tensor | None) -> None:
+        sensitivities = [linear.sensitivity(k) for k in range(len(linear.groups))]  # (B, R, H, Q) each
+        if not state.vectors:
+            state.vectors = tuple(torch.zeros_like(group.vector) for group in linear.groups)
+            state.matrices = tuple(torch.zeros_like(D) for D in sensitivities)
+        dense, diagonal = linear.transition()
+        vectors, matrices = [], []
+        for u, A, D, group in zip(state.vectors, state.matrices, sensitivities, linear.groups, strict=True):
+            v = group.vector
+            JA = _through(dense, diagonal, A)  # (B, R, H, Q)
+            p_1 = balance(row_norms(JA), row_norms(u))  # (B,)
+            p_2 = balance(row_norms(D), row_norms(v))
+            c_1, c_2 = self.signs(2, len(v))  # (B,) each
+            new_u = (c_1 * p_1)[:, None] * u + (c_2 * p_2)[:, None] * v
+            new_A = (c_1 / p_1)[:, None, None, None] * JA + (c_2 / p_2)[:, None, None, None] * D
+            vectors.append(rows(mask, new_u, u))
+            matrices.append(rows(mask, new_A, A))
+        state.vectors, state.matrices = tuple(vectors), tuple(matrices)
+
+
+def _through(dense: Tensor, diagonal: Tensor | None, A: Tensor) -> Tensor:
+    """(B, R, H, Q) the transition times A; `dense` (B, R, H, H) acts on h, `diagonal` (B, R, H) on c."""
+    B, R, H, _ = dense.shape
+    product = torch.bmm(dense.view(B, R * H, H), A[:, 0]).view_as(A)
+    if diagonal is not None:
+        product.addcmul_(diagonal[..., None], A[:, 1:])  # (B, R, H, Q) += (B, R, H, 1) * (B, 1, H, Q)
+    return product

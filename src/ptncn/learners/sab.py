@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from ptncn.learner import Step
 from ptncn.learners.base import check_choice, check_size, keep_masked
+from ptncn.learners.bptt import UnrolledState, UnrollingLearner
 from ptncn.learners.cells import Hidden, draw_uniform
-from ptncn.learners.unrolled import UnrolledState, UnrollingLearner
 
 EPSILON = 1e-7
 """Keeps the weights finite where all scores are equal."""

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ptncn.messages import unknown
+from ptncn.registry import unknown
 
 LARGEST = 4096
 """Bytes of a visitor's message."""

@@ -13,10 +13,9 @@ from PIL import Image, ImageDraw
 from torch import Tensor
 
 from ptncn.data import load_images
-from ptncn.data.bouncing import BouncingVideo
-from ptncn.data.counter import random_words, stream_key, to_unit
-from ptncn.data.images import Images
+from ptncn.data.images import BouncingVideo, Images
 from ptncn.data.registry import DATASETS
+from ptncn.data.sequences import random_words, stream_key, to_unit
 from ptncn.demo.simulate import CANVAS, halved
 
 SCENE = 60

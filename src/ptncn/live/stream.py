@@ -28,9 +28,9 @@ from ptncn.live.track import (
     X,
     thin_out,
 )
-from ptncn.messages import one_line
 from ptncn.streaming import Results, Stream
 from ptncn.streaming.session import BLOCK, KEYED_BLOCK
+from ptncn.system import one_line
 
 ROWS, KEYED_ROWS = 100_000, 5_000
 """Rows that are kept to look back at: of the only stream, and of each of many."""

@@ -29,7 +29,7 @@ from ptncn.live.messages import (
 )
 from ptncn.live.objects import DRAWING, KINDS, PAD, World, bar, grey, load_clothes
 from ptncn.live.pair import SEARCHED, UNITS, make_pair, rivals
-from ptncn.messages import one_line
+from ptncn.system import one_line
 
 RATE = 25
 """Frames a second."""

@@ -1,11 +1,8 @@
 """Meters: what is measured while a learner runs."""
 
-from ptncn.metrics.base import FrameMean, Meter
-from ptncn.metrics.cost import Cost, bytes_of
-from ptncn.metrics.errors import BPC, CE, METRICS, SE, Accuracy, Metric, make_metric
-from ptncn.metrics.gradient import GradientMeter
-from ptncn.metrics.prequential import Point, Prequential
-from ptncn.metrics.task_matrix import TaskMatrix
+from ptncn.metrics.base import BPC, CE, METRICS, SE, Accuracy, FrameMean, Meter, Metric, make_metric
+from ptncn.metrics.continual import Point, Prequential, TaskMatrix
+from ptncn.metrics.cost import Cost, GradientMeter, bytes_of
 
 __all__ = [
     "BPC",

@@ -1,18 +1,20 @@
-"""What a learner costs: time a step, and bytes of state and of the learner itself."""
+"""What a learner costs (time per step, bytes of state and weights) and how good its gradient is."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ptncn.learner import Learner, Step
+from ptncn.learner import Learner, Step, check_mask, check_observation
+from ptncn.learners.base import RecurrentLearner, keep_masked, scored_rows
 from ptncn.metrics.base import Wrapper
 
 
@@ -132,3 +134,138 @@ def _wait(tensor: Tensor | None) -> None:
     """Let its device finish, so that the clock sees the work and not only its launch."""
     if tensor is not None and tensor.is_cuda:
         torch.cuda.synchronize(tensor.device)
+
+
+class _Seen(NamedTuple):
+    """One step of the sequences, as the exact gradient needs it."""
+
+    x: Tensor
+    """(B, n)"""
+    mask: Tensor | None
+    """(B,) rows that were observed; None for all."""
+    scored: Tensor
+    """(B,) rows that were scored."""
+
+
+class GradientMeter(Wrapper):
+    """A learner whose gradients are measured: use it in place of the learner, and as a meter beside the others.
+
+    Whenever the learner updates, the gradient that it is about to apply to its recurrent weights, before
+    clipping, is compared with the exact one: that of the same loss (the mean over the steps since the last
+    update) at the same weights, back to the start of the sequences, by autograd. The readout is left out: every
+    rule has its gradient exactly. An online rule is measured at each step, TBPTT every `stride` steps.
+
+    The exact gradient runs through the whole sequence again at each update, so that a sequence of T steps costs
+    T²/2: this is for looking at a rule on sequences of some hundreds of steps, one batch at a time.
+
+    >>> from ptncn.learners.rtrl import UORO
+    >>> meter = GradientMeter(UORO(2, 3, cell="rnn"))
+    >>> state = meter.begin(batch_size=1)
+    >>> for x in torch.eye(2).repeat(5, 1)[:, None]:
+    ...     meter.update(meter.step(x, state), x)
+    >>> meter.end(state)
+    >>> sorted(meter.compute())
+    ['cosine', 'norm_ratio', 'updates']
+    """
+
+    name = "gradient"
+
+    def __init__(self, learner: Any) -> None:
+        if not isinstance(learner, RecurrentLearner) or not learner.reads_state:
+            raise TypeError(
+                f"{getattr(learner, 'kind', type(learner).__name__)!r} cannot be measured: there is an exact gradient "
+                "only for a cell with a linear readout that learns by gradients of its own loss, such as 'lstm-uoro'; "
+                "the P-TNCN follows local rules, an ESN leaves its recurrent weights alone, and attention and "
+                "decoders are networks of another kind"
+            )
+        super().__init__(learner)
+        self.learner: RecurrentLearner = learner
+        self._state: Any = None
+        self._history: list[_Seen] = []
+        self._pending: list[int] = []
+        self.reset()
+
+    def begin(self, batch_size: int) -> Any:
+        """A fresh state of the learner; the meter follows this one from now on, and no other."""
+        self._state, self._history, self._pending = self.learner.begin(batch_size), [], []
+        return self._state
+
+    def step(self, x: Tensor, state: Any, *, learn: bool = True, mask: Tensor | None = None) -> Step:
+        if state is not self._state:
+            raise ValueError("this state was not the last to begin here; the meter follows one batch at a time")
+        if self._pending and not learn:
+            raise ValueError(
+                f"a frozen step, but {len(self._pending)} steps wait for {self.kind!r} to update: what it will learn "
+                "from them has no gap. Call end() first, or keep learning"
+            )
+        like = self.learner.readout.weight
+        checked = check_mask(mask, state.batch_size, like.device)
+        observed = check_observation(x, state.batch_size, self.input_size, like, checked).clone()
+        seen = _Seen(observed, checked, scored_rows(state, checked, like))
+        if learn and seen.scored.any():
+            self._pending.append(len(self._history))
+        self._history.append(seen)
+        with self._watched():
+            return self.learner.step(x, state, learn=learn, mask=mask)
+
+    def end(self, state: Any) -> None:
+        with self._watched():
+            self.learner.end(state)
+        self._state, self._history, self._pending = None, [], []
+
+    def compute(self) -> dict[str, Any]:
+        """Means over updates; NaN before the first. `cosines` and `norm_ratios` hold every update."""
+        nothing = [float("nan")]
+        return {
+            "cosine": float(np.mean(self.cosines or nothing)),
+            "norm_ratio": float(np.mean(self.norm_ratios or nothing)),
+            "updates": len(self.cosines),
+        }
+
+    def reset(self) -> None:
+        self.cosines: list[float] = []
+        self.norm_ratios: list[float] = []
+
+    def tree(self) -> dict[str, Any]:
+        return {"cosines": list(self.cosines), "norm_ratios": list(self.norm_ratios)}
+
+    def load_tree(self, tree: Mapping[str, Any]) -> None:
+        self.cosines, self.norm_ratios = [*map(float, tree["cosines"])], [*map(float, tree["norm_ratios"])]
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Look at the gradients in the moment before the learner applies them."""
+        apply = self.learner.apply_gradient
+
+        def measure_and_apply() -> None:
+            self._measure()
+            apply()
+
+        self.learner.apply_gradient = measure_and_apply  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            del self.learner.apply_gradient  # the method of the class again
+
+    def _measure(self) -> None:
+        weights = list(self.learner.cell.parameters())
+        used = torch.cat([torch.zeros_like(w).flatten() if w.grad is None else w.grad.flatten() for w in weights])
+        exact = torch.cat([gradient.flatten() for gradient in self._exact(weights)])
+        self._pending = []
+        used_norm, exact_norm = float(used.norm()), float(exact.norm())
+        if exact_norm > 0:
+            self.cosines.append(float(used @ exact) / (used_norm * exact_norm) if used_norm > 0 else 0.0)
+            self.norm_ratios.append(used_norm / exact_norm)
+
+    @torch.enable_grad()
+    def _exact(self, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """The gradient of the pending steps' mean loss by each recurrent weight."""
+        learner, batch_size = self.learner, len(self._history[0].x)
+        hidden = learner.cell.begin(batch_size)
+        loss = torch.zeros_like(learner.readout.bias).sum()
+        for t, (x, mask, scored) in enumerate(self._history[: self._pending[-1] + 1]):
+            if t in self._pending:
+                surprise = learner.output.nll(learner.readout(hidden[0]), x)  # (B,)
+                loss = loss + torch.where(scored, surprise, 0.0).sum() / (batch_size * len(self._pending))
+            hidden = keep_masked(mask, learner.cell(x, hidden), hidden)
+        return torch.autograd.grad(loss, weights, materialize_grads=True)

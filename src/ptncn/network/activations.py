@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ptncn.messages import unknown
+from ptncn.registry import unknown
 
 Activation = Callable[[Tensor], Tensor]
 Reach = Callable[[Tensor, float], Tensor]

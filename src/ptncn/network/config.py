@@ -13,9 +13,9 @@ from typing import Any
 
 from torch import Tensor
 
-from ptncn.messages import unknown
+from ptncn.registry import unknown
+from ptncn.updates.config import Factor, describe_schedule, get_schedule
 from ptncn.updates.optimizers import OPTIMIZERS
-from ptncn.updates.schedule import Factor, describe_schedule, get_schedule
 
 ActivationChoice = str | Callable[[Tensor], Tensor]
 

@@ -27,8 +27,7 @@ from ptncn.distributions import Distribution
 from ptncn.network.config import Config
 from ptncn.network.layers import Layer
 from ptncn.network.memory import recall, teach
-from ptncn.updates.deferred import Synapses
-from ptncn.updates.factors import Activity, Factors, inverse
+from ptncn.updates.factors import Activity, Factors, Synapses, inverse
 
 TINY = 1e-30
 """A mean square that stands for no error at all."""

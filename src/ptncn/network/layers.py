@@ -12,7 +12,7 @@ from ptncn.network.activations import Activation, Reach, get_reach
 from ptncn.network.config import Config
 from ptncn.network.memory import TRACED, Memory, initial_memory
 from ptncn.updates.config import Group
-from ptncn.updates.deferred import Synapses
+from ptncn.updates.factors import Synapses
 
 MakeSynapses = Callable[[str, Tensor], Synapses]
 """From the name and the weights of a matrix to what sends through it."""

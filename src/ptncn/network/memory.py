@@ -32,8 +32,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ptncn.updates.deferred import Synapses
-from ptncn.updates.factors import Activity, Factors
+from ptncn.updates.factors import Activity, Factors, Synapses
 
 TRACED = 1 << 16
 """Numbers in T_B, for each row, up to which credit is traced if that is left open."""

@@ -12,8 +12,8 @@ from scipy import stats
 
 from ptncn.experiments.experiment import Experiment
 from ptncn.records import Comparison, RecordError, Summary, compare, summarise
+from ptncn.report.model import data_label, row_label
 from ptncn.report.sources import Source
-from ptncn.report.theme import data_label, row_label
 
 SLACK = 0.2
 """How far a measured exponent may exceed a bound."""

@@ -24,7 +24,7 @@ from ptncn.report.assessment import (
     uses_other_data,
 )
 from ptncn.report.figures import make_drawings
-from ptncn.report.model import Commands, Figure, Part, Points, Section, Table, Text, slug
+from ptncn.report.model import Commands, Figure, Part, Points, Section, Table, Text, row_label, slug
 from ptncn.report.plots import comparison
 from ptncn.report.render import make_markdown, make_page, plain
 from ptncn.report.sources import BROKEN, Gathered, Source
@@ -38,7 +38,6 @@ from ptncn.report.tables import (
     size_in_words,
     size_tables,
 )
-from ptncn.report.theme import row_label
 from ptncn.system import write_atomically
 
 TITLE = "The paper’s tables and figures, reproduced"

@@ -14,8 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
-from ptncn.report.model import Picture
-from ptncn.report.theme import (
+from ptncn.report.model import (
     BLUE,
     HEIGHT,
     INK,
@@ -23,6 +22,7 @@ from ptncn.report.theme import (
     SOFT,
     VERMILLION,
     WIDTH,
+    Picture,
     canvas,
     legend_below,
     save,

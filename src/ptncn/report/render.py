@@ -16,8 +16,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup
 
-from ptncn.report.model import Commands, Figure, Part, Picture, Points, Section, Table, Text, slug
-from ptncn.report.theme import for_page
+from ptncn.report.model import Commands, Figure, Part, Picture, Points, Section, Table, Text, for_page, slug
 
 _INLINE = MarkdownIt("commonmark", {"html": False})
 _LINK_UP = re.compile(r"\[([^\]]+)\]\(\.\./[^)]*\)")

@@ -11,9 +11,8 @@ from ptncn.experiments.config import LABELS
 from ptncn.experiments.experiment import Experiment
 from ptncn.learners.registry import LEARNERS
 from ptncn.report.assessment import Cell, by_column, cells_of, differ, mark, metrics_of, number, place, run_config
-from ptncn.report.model import Table
+from ptncn.report.model import Table, data_label, row_label
 from ptncn.report.sources import Source, relative
-from ptncn.report.theme import data_label, row_label
 
 FEW, MANY = 2, 6
 """With at most so few columns, or at least so many rows, each column has a table of its own."""

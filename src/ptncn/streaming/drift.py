@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import torch
 
 from ptncn.learner import Learner
-from ptncn.messages import unknown
+from ptncn.registry import unknown
 from ptncn.streaming.errors import StreamError
 
 

@@ -12,8 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from ptncn.messages import unknown
-from ptncn.registry import Registry
+from ptncn.registry import Registry, unknown
 from ptncn.streaming.errors import StreamError
 from ptncn.streaming.sources import Source
 from ptncn.streaming.sources.csv import CsvReader

@@ -1,12 +1,61 @@
-"""What an update needs to know: options, and how each group of weights takes part."""
+"""What an update needs to know: options, schedules of the step size, and how each group of weights takes part."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Protocol
 
-from ptncn.updates.schedule import Factor
+
+@dataclass(frozen=True)
+class Schedule:
+    """A factor on the step size that goes from 1 to `final` within `steps` updates, and stays there.
+
+    "root" needs no end: it is 1 / √(1 + updates / steps), and never below `final`.
+
+    >>> falling = Schedule("linear", steps=100, final=0.5)
+    >>> falling(0), falling(50), falling(1000)
+    (1.0, 0.75, 0.5)
+    """
+
+    kind: Literal["linear", "cosine", "exponential", "root"]
+    steps: int
+    final: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("linear", "cosine", "exponential", "root"):
+            raise ValueError(f"unknown schedule {self.kind!r}; choose one of: linear, cosine, exponential, root")
+        if self.steps < 1:
+            raise ValueError(f"schedule: expected at least 1 step, got {self.steps}")
+        if self.final < 0 or (self.kind == "exponential" and self.final == 0):
+            raise ValueError(f"a schedule of kind {self.kind} cannot end at {self.final}")
+
+    def __call__(self, update: int) -> float:
+        if self.kind == "root":
+            return max(1 / math.sqrt(1 + update / self.steps), self.final)
+        done = min(update / self.steps, 1.0)
+        if self.kind == "exponential":
+            return float(self.final**done)
+        left = 1 - done if self.kind == "linear" else 0.5 * (1 + math.cos(math.pi * done))
+        return self.final + (1 - self.final) * left
+
+
+Factor = Callable[[int], float]
+
+
+def get_schedule(choice: Mapping[str, Any] | Factor | None) -> Factor | None:
+    """A schedule from its fields, or any callable from the number of updates so far to a factor."""
+    if choice is None or callable(choice):
+        return choice
+    return Schedule(**choice)
+
+
+def describe_schedule(schedule: Factor | None) -> dict[str, Any] | str | None:
+    """Plain values that `get_schedule` takes; a callable of your own becomes "custom"."""
+    if schedule is None:
+        return None
+    return asdict(schedule) if isinstance(schedule, Schedule) else "custom"
 
 
 class Options(Protocol):

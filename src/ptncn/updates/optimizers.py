@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ptncn import kernels
 from ptncn.registry import Registry
 from ptncn.updates.config import Options
-from ptncn.updates.deferred import Synapses
+from ptncn.updates.factors import Synapses
 
 FLOOR = 1e-30
 """Added to moments, which would otherwise decay into denormal numbers, on which processors are very slow."""

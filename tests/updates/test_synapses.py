@@ -5,12 +5,12 @@ import torch
 
 import ptncn
 from ptncn import PTNCN
-from ptncn.updates import Synapses, deferred
+from ptncn.updates import Synapses, factors
 
 
 @pytest.fixture
 def everything_is_large(monkeypatch, in_pytorch):
-    monkeypatch.setattr(deferred, "LARGE", 0)
+    monkeypatch.setattr(factors, "LARGE", 0)
 
 
 @pytest.mark.usefixtures("everything_is_large")
@@ -65,7 +65,7 @@ def run(options, steps=300, rows=1, look=None):
 @pytest.mark.parametrize("name", OPTIONS)
 def test_three_hundred_postponed_steps_equal_the_plain_ones(name, rows, monkeypatch):
     plain, weights = run(OPTIONS[name], rows=rows)
-    monkeypatch.setattr(deferred, "LARGE", 0)
+    monkeypatch.setattr(factors, "LARGE", 0)
     postponed, others = run(OPTIONS[name], rows=rows)
     torch.testing.assert_close(postponed, plain, rtol=0, atol=1e-10)
     for key, value in weights.items():
