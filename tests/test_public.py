@@ -39,7 +39,7 @@ def test_listing_learners_does_not_import_torch():
 
 ROOT = Path(__file__).resolve().parents[1]
 LEARNING = (
-    *("learner.py", "records.py", "training.py", "distributions.py", "registry.py", "messages.py", "system.py"),
+    *("learner.py", "records.py", "training.py", "distributions.py", "registry.py", "system.py"),
     *("checkpoint", "kernels", "updates", "network", "learners", "metrics", "streaming"),
 )
 
