@@ -19,7 +19,7 @@ from ptncn.experiments.launcher import mean_cells
 from ptncn.experiments.one_shot import with_sgd
 from ptncn.experiments.phases import stable
 from ptncn.experiments.prediction import future_errors
-from ptncn.experiments.spec import TUNED, RunSpec, options_for
+from ptncn.experiments.run import TUNED, RunSpec, options_for
 from ptncn.learners import make
 from ptncn.learners.registry import describe, names
 from ptncn.records import Record, read_record

@@ -12,10 +12,9 @@ from torch import nn
 from ptncn.data import ArraySequences, CosineStream
 from ptncn.experiments import runner
 from ptncn.experiments.config import TEXT, VIDEO
-from ptncn.experiments.context import Interrupted, RunContext
 from ptncn.experiments.phases import epoch_phases, training_run
+from ptncn.experiments.run import Interrupted, RunContext, RunSpec
 from ptncn.experiments.runner import execute, train
-from ptncn.experiments.spec import RunSpec
 from ptncn.metrics import CE
 from ptncn.records import unpack
 from ptncn.training import evaluate

@@ -11,8 +11,8 @@ import typer
 from ptncn import checkpoint
 from ptncn.cli.common import one_line_errors
 from ptncn.data.registry import SPLITS, open_splits, trainable
-from ptncn.experiments.context import Interrupted, Reporter, RunContext, Stop
 from ptncn.experiments.phases import Phase, PhasedRun
+from ptncn.experiments.run import Interrupted, Reporter, RunContext, Stop
 from ptncn.experiments.runner import execute, tidy
 from ptncn.registry import unknown
 

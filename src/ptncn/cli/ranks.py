@@ -16,7 +16,7 @@ import typer
 
 from ptncn import checkpoint
 from ptncn.distributed import DataParallel, Ranks, RanksError, connect
-from ptncn.experiments.context import Crew, Reporter, RunContext
+from ptncn.experiments.run import Crew, Reporter, RunContext
 from ptncn.learner import Learner
 from ptncn.network.ptncn import PTNCN
 

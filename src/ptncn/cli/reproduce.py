@@ -13,10 +13,9 @@ from rich.console import Console
 from ptncn.cli.common import OPTION_HELP, note, one_line_errors, parse_options, say_how_to_continue, split_names
 from ptncn.experiments import EXPERIMENTS
 from ptncn.experiments.config import SCALES
-from ptncn.experiments.context import Interrupted, Stop
 from ptncn.experiments.experiment import Experiment
 from ptncn.experiments.launcher import LaunchOptions, comparison_lines, draw_tables, launch, mean_cells, read_results
-from ptncn.experiments.spec import TUNED, RunSpec
+from ptncn.experiments.run import TUNED, Interrupted, RunSpec, Stop
 
 
 def reproduce(

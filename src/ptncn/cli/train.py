@@ -14,11 +14,10 @@ from ptncn.cli.common import OPTION_HELP, note, one_line_errors, parse_options, 
 from ptncn.cli.ranks import launch, together
 from ptncn.data.registry import trainable
 from ptncn.experiments.config import find_config
-from ptncn.experiments.context import Interrupted, Reporter, RunContext, Stop
 from ptncn.experiments.experiment import Experiment, Page, perform
 from ptncn.experiments.prediction import cells
+from ptncn.experiments.run import Interrupted, Reporter, RunContext, RunSpec, Stop
 from ptncn.experiments.runner import Result, train_and_test, trained_learner
-from ptncn.experiments.spec import RunSpec
 from ptncn.learners import describe
 
 

@@ -13,7 +13,7 @@ from ptncn.cli.common import note, one_line_errors, parse_options, say_how_to_co
 from ptncn.data.registry import trainable
 from ptncn.experiments import find_experiment
 from ptncn.experiments.config import SCALES
-from ptncn.experiments.context import Interrupted, Reporter, RunContext, Stop
+from ptncn.experiments.run import Interrupted, Reporter, RunContext, Stop
 from ptncn.experiments.tuning import Study, write_tuned
 from ptncn.experiments.tuning import tune as search
 

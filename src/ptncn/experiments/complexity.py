@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from ptncn.experiments.context import Interrupted, RunContext
 from ptncn.experiments.experiment import Cells, Experiment, FigureSpec, Page
+from ptncn.experiments.run import Interrupted, RunContext, RunSpec
 from ptncn.experiments.runner import Result
-from ptncn.experiments.spec import RunSpec
 from ptncn.learners import make
 from ptncn.learners.registry import LEARNERS, describe
 from ptncn.metrics import Cost

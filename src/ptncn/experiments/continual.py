@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from ptncn.experiments.config import VIDEO, RunConfig
-from ptncn.experiments.context import RunContext
 from ptncn.experiments.experiment import PREQUENTIAL_CURVES, SE, VARIANTS, Cells, ErrorKey, Experiment, FigureSpec, Page
 from ptncn.experiments.phases import Phase, PhasedRun, epoch_phases, final_phase
+from ptncn.experiments.run import RunContext, RunSpec
 from ptncn.experiments.runner import Result, execute_once
-from ptncn.experiments.spec import RunSpec
 from ptncn.experiments.zero_shot import ROWS
 from ptncn.metrics import TaskMatrix
 from ptncn.records import Record

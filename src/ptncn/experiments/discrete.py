@@ -9,11 +9,10 @@ import numpy as np
 
 from ptncn.data import CosineStream
 from ptncn.data.registry import describe_used
-from ptncn.experiments.context import RunContext
 from ptncn.experiments.experiment import NETWORK, Cells, Experiment, FigureSpec, Page, Row
 from ptncn.experiments.phases import Phase, PhasedRun
+from ptncn.experiments.run import RunContext, RunSpec
 from ptncn.experiments.runner import Result, execute_once
-from ptncn.experiments.spec import RunSpec
 from ptncn.learners import make
 from ptncn.records import Record
 

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ptncn.experiments.config import SCALES, VIDEO
-from ptncn.experiments.context import Interrupted, RunContext
 from ptncn.experiments.phases import stable
+from ptncn.experiments.run import TUNED, Interrupted, RunContext, RunSpec
 from ptncn.experiments.runner import Result
-from ptncn.experiments.spec import TUNED, RunSpec
 from ptncn.learners.registry import Choice, describe
 from ptncn.records import Record, RecordError, read_record
 from ptncn.registry import unknown

@@ -15,11 +15,10 @@ import torch
 from rich.table import Table
 
 from ptncn.experiments import find_experiment
-from ptncn.experiments.context import Interrupted, Reporter, RunContext, Stop
 from ptncn.experiments.experiment import Experiment, perform, read_result
 from ptncn.experiments.phases import training_run
+from ptncn.experiments.run import Interrupted, Reporter, RunContext, RunSpec, Stop
 from ptncn.experiments.runner import train
-from ptncn.experiments.spec import RunSpec
 from ptncn.records import Comparison, Record, RecordError, compare, summarise
 from ptncn.system import usable_cores
 

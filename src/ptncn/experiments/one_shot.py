@@ -7,7 +7,6 @@ from typing import Any
 
 from torch import nn
 
-from ptncn.experiments.context import RunContext
 from ptncn.experiments.experiment import (
     FILMS,
     PREQUENTIAL_CURVES,
@@ -18,8 +17,8 @@ from ptncn.experiments.experiment import (
     paper_cells,
 )
 from ptncn.experiments.phases import PhasedRun, final_phase
+from ptncn.experiments.run import RunContext, RunSpec
 from ptncn.experiments.runner import Result, execute_once, trained_learner
-from ptncn.experiments.spec import RunSpec
 from ptncn.experiments.zero_shot import ROWS
 from ptncn.learner import Learner
 from ptncn.learners import make

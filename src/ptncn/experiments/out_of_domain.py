@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ptncn.experiments.context import RunContext
 from ptncn.experiments.experiment import FILMS, NETWORK, VARIANTS, Cells, Experiment, Page
 from ptncn.experiments.phases import PhasedRun, final_phase
+from ptncn.experiments.run import RunContext, RunSpec
 from ptncn.experiments.runner import Result, execute_once, trained_learner
-from ptncn.experiments.spec import RunSpec
 from ptncn.records import Record
 
 ROWS = ("lstm-bptt", "ptncn", "ptncn-best", "copy")

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ptncn.data.registry import describe_used
 from ptncn.data.sequences import Batch, SequenceDataset
-from ptncn.experiments.spec import RunSpec
+from ptncn.experiments.run import RunSpec
 from ptncn.learner import Learner, Step
 from ptncn.metrics import make_metric
 

@@ -8,7 +8,6 @@ from torch.nn import functional as F
 
 from ptncn.data.sequences import SequenceDataset
 from ptncn.experiments.config import VIDEO, find_config
-from ptncn.experiments.context import RunContext
 from ptncn.experiments.experiment import (
     CE,
     FILMS_AND_SURPRISE,
@@ -21,8 +20,8 @@ from ptncn.experiments.experiment import (
     Page,
     paper_cells,
 )
+from ptncn.experiments.run import RunContext, RunSpec
 from ptncn.experiments.runner import Result, train_and_test
-from ptncn.experiments.spec import RunSpec
 from ptncn.learner import Dreamer
 from ptncn.records import Record
 from ptncn.training import run as run_frames

@@ -14,9 +14,8 @@ from typing import Any
 from torch import Tensor
 
 from ptncn import checkpoint
-from ptncn.experiments.context import Interrupted, RunContext
 from ptncn.experiments.phases import Film, Phase, PhasedRun, SequenceErrors, final_phase, training_run
-from ptncn.experiments.spec import RunSpec
+from ptncn.experiments.run import Interrupted, RunContext, RunSpec
 from ptncn.learner import Learner, has_step_size
 from ptncn.metrics import Meter, Prequential, make_metric
 from ptncn.records import pack

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ptncn.experiments.context import Interrupted, RunContext
 from ptncn.experiments.phases import Phase, epoch_phases, training_run
+from ptncn.experiments.run import ONLINE_NAME, Interrupted, RunContext, RunSpec
 from ptncn.experiments.runner import execute, tidy
-from ptncn.experiments.spec import ONLINE_NAME, RunSpec
 from ptncn.learners.registry import describe
 from ptncn.system import write_atomically
 

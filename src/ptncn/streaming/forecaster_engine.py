@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from ptncn.learner import Learner
 from ptncn.streaming.anomaly import Anomaly, AnomalySetting
-from ptncn.streaming.bank import NetworkBank
+from ptncn.streaming.bank import Covariates, NetworkBank
 from ptncn.streaming.columns import Columns, Vector
-from ptncn.streaming.covariates import Covariates
 from ptncn.streaming.engine import Steps
 from ptncn.streaming.errors import DivergedError
 from ptncn.streaming.forecaster import Forecaster
