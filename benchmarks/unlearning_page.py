@@ -1,4 +1,4 @@
-"""docs/stability.md and its figure, from the records of benchmarks/unlearning.py."""
+"""docs/stability.md and its figures, from the records of benchmarks/unlearning.py and one of `ptncn reproduce`."""
 
 from __future__ import annotations
 
@@ -6,63 +6,139 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ptncn.report.drawing import canvas, finish, legend_below, rules
+from ptncn.report.theme import canvas, for_page, legend_below, save, theme
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/stability.md"
 FIGURES = ROOT / "docs/figures"
-METRICS = {"video": ("ce", "CE, nats a frame"), "text": ("bpc", "bits a character")}
+REPRODUCED = ROOT / "results/paper/prediction/ptncn-best-mnist-0.json"
+ENDURANCE = "rls"
+METRICS = {"video": ("ce", "CE, nats per frame", 2), "text": ("bpc", "bits per character", 3)}
+TITLES = {
+    "video": "## Bouncing digits: 3 × 1,000 units, 10,000 videos, 500 for validation",
+    "text": "## Penn Treebank: 600 units with a memory of 128, all validation sentences",
+}
 INTRODUCTION = """# Stability
 
-Does a network that trains on and on unlearn? `python benchmarks/unlearning.py run NAME` trains one, and records the validation error and the largest singular value of each matrix after every epoch; `python benchmarks/unlearning.py page` makes this page from the records in `results/stability/`.
+Does a network that trains on and on unlearn? `python benchmarks/unlearning.py run NAME` trains one and records, after every epoch, the validation error and the largest singular value of each matrix; `python benchmarks/unlearning.py page` makes this page from the records in [results/stability](../results/stability).
 
-With the paper's coupling the displacement that teaches is the correction of the state, β E e. As W and E grow it leaves the range where φ is nearly linear, saturated units are displaced one way only, and the validation error rises again. A small displacement (`teaching="small"`, preset `best`) does not grow with E, and output biases that begin at the mean observation (`output_bias="mean"`) leave no direction of W₁ to play their part.
+With the paper's coupling the displacement that teaches is the correction of the state, β E e. As W and E grow it leaves the range where φ is nearly linear, saturated units are displaced one way only, and the validation error rises again. A small displacement (`teaching="small"`, preset `best`) does not grow with E, and output biases that begin at the mean observation (`output_bias="mean"`) leave no direction of W₁ to play their part. [Choices](choices.md) has both options.
 """  # noqa: E501
 
-
-def load(records: Path) -> dict[str, dict[str, Any]]:
-    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(records.glob("*.json"))}
+Record = dict[str, Any]
 
 
-def draw(kind: str, records: dict[str, dict[str, Any]]) -> None:
-    metric, label = METRICS[kind]
-    with rules():
-        figure, (left, right) = canvas(width=7.2, ncols=2)
+def load(folder: Path) -> dict[str, Record]:
+    """Every record of a training; `video-falling` may also be the run behind the table of results."""
+    records = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+    records = {name: record for name, record in records.items() if "rows" in record}
+    if "video-falling" not in records and REPRODUCED.is_file():
+        records["video-falling"] = reproduced(json.loads(REPRODUCED.read_text(encoding="utf-8")))
+    return records
+
+
+def reproduced(record: Record) -> Record:
+    """A record of `ptncn reproduce` in the form of ours; it has no norms."""
+    rows = [{"epoch": i, "valid": errors} for i, errors in enumerate(record["metrics"]["valid_by_epoch"], start=1)]
+    setting = record["config"]["setting"]
+    note = (
+        f"`video-falling` is the run behind the table of results: {setting['valid']:,} validation videos, and a runner "
+        f"that lowers the step size by {setting['decay']:g} of it after each epoch as well. It has no norms."
+    )
+    same = {"command": record["command"], "options": record["learner"]}
+    return {"data": "video", "epochs": len(rows), "rows": rows, "note": note, **same}
+
+
+def step_size(record: Record) -> str:
+    """How the step size goes, in words."""
+    options, schedule = record["options"], record["options"]["schedule"]
+    start = f"{options['optimizer']}, {options['lr']:g}"
+    if schedule is None and record.get("falls_to", 1.0) == 1.0:
+        return f"{start}, constant"
+    if schedule is None:
+        return f"{start} falling to {record['falls_to']:g} of it"
+    if schedule["kind"] == "root":
+        return f"{start} / √(1 + updates / {schedule['steps']})"
+    return f"{start} falling to {schedule['final']:g} of it"
+
+
+def draw(kind: str, records: dict[str, Record]) -> None:
+    metric, label, _ = METRICS[kind]
+    measured = {name: record for name, record in records.items() if "norms" in record["rows"][0]}
+    with theme():
+        figure, axes = canvas(width=7.2, ncols=2)
         for name, record in records.items():
             epochs = [row["epoch"] for row in record["rows"]]
-            left.plot(epochs, [row["valid"][metric] for row in record["rows"]], marker="o", label=name)
-            right.plot(epochs, [row["norms"]["W1"] for row in record["rows"]], marker="o", label=name)
-        left.set(xlabel="epochs", ylabel=label, title="validation error")
-        right.set(xlabel="epochs", ylabel="largest singular value", title="W₁")
-        legend_below(figure, left)
-        picture = finish(figure, f"stability-{kind}")
-    (FIGURES / f"stability-{kind}.svg").write_bytes(picture.svg)
+            axes[0].plot(epochs, [row["valid"][metric] for row in record["rows"]], marker="o", label=name)
+            if name in measured:
+                color = axes[0].lines[-1].get_color()
+                for matrix, style in (("W1", "-"), ("E1", ":")):
+                    axes[1].plot(epochs, [row["norms"][matrix] for row in record["rows"]], style, color=color)
+        axes[0].set(xlabel="epochs", ylabel=label, title="validation error")
+        axes[1].set(xlabel="epochs", ylabel="largest singular value", title="W₁ (solid), E₁ (dotted)", ylim=(0, None))
+        legend_below(figure, axes[0])
+        picture = save(figure, f"stability-{kind}")
+    (FIGURES / f"stability-{kind}.svg").write_bytes(for_page(picture.svg))
 
 
-def table(kind: str, records: dict[str, dict[str, Any]]) -> str:
-    metric, label = METRICS[kind]
+def table(kind: str, records: dict[str, Record]) -> str:
+    metric, label, places = METRICS[kind]
     lines = [
-        f"| run | epochs | best ({label}) | last | above its best | W₁, first → last | E₁, first → last |",
-        "|---|---|---|---|---|---|---|",
+        f"| run | step size | epochs | best ({label}) | last | above its best | W₁, first → last | E₁, first → last |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for name, record in records.items():
         rows = record["rows"]
-        errors, first, last = [row["valid"][metric] for row in rows], rows[0]["norms"], rows[-1]["norms"]
+        errors = [row["valid"][metric] for row in rows]
         above = 100 * (errors[-1] / min(errors) - 1)
-        lines.append(
-            f"| `{name}` | {len(rows)} of {record['epochs']} | {min(errors):.3f} | {errors[-1]:.3f} | {above:.1f} % "
-            f"| {first['W1']:.1f} → {last['W1']:.1f} | {first['E1']:.1f} → {last['E1']:.1f} |"
-        )
+        cells = [f"`{name}`", step_size(record), f"{len(rows)} of {record['epochs']}"]
+        cells += [f"{min(errors):.{places}f}", f"{errors[-1]:.{places}f}", f"{above:.1f} %"]
+        cells += [_course(rows, matrix) for matrix in ("W1", "E1")]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _course(rows: list[Record], matrix: str) -> str:
+    if "norms" not in rows[0]:
+        return "not recorded"
+    return f"{rows[0]['norms'][matrix]:.1f} → {rows[-1]['norms'][matrix]:.1f}"
+
+
+def by_epoch(kind: str, records: dict[str, Record]) -> str:
+    metric, _, places = METRICS[kind]
+    longest = max(len(record["rows"]) for record in records.values())
+    lines = [f"| epoch | {' | '.join(map(str, range(1, longest + 1)))} |", f"|---|{'---|' * longest}"]
+    for name, record in records.items():
+        errors = [f"{row['valid'][metric]:.{places}f}" for row in record["rows"]]
+        lines.append(f"| `{name}` | {' | '.join(errors + [''] * (longest - len(errors)))} |")
+    return "\n".join(lines)
+
+
+def endurance(folder: Path) -> str:
+    """What ten million steps of recursive least squares did, if that was recorded."""
+    path = folder / f"{ENDURANCE}.json"
+    if not path.is_file():
+        return ""
+    record = json.loads(path.read_text(encoding="utf-8"))
+    return f"""## Recursive least squares
+
+`readout="rls"` with quick forgetting: {record["steps"]:,} steps, forgetting {record["forgetting"]:g}, ridge {record["ridge"]:g}, while the features are busy, silent, and busy along one direction alone, in turn. Without a prior that does not fade, P grows by 1/{record["forgetting"]:g} at every silent step. Here its largest eigenvalue was {record["largest_P"]:.3f} (the prior's is {record["prior_P"]:g}), its largest asymmetry {record["largest_asymmetry"]:.1e}, and no error of a prediction was above {record["largest_error"]:.1f} ([record](../results/stability/{ENDURANCE}.json)).
+
+```
+{record["command"]}
+```
+"""  # noqa: E501
 
 
 def write_page(folder: Path) -> None:
     records, parts = load(folder), [INTRODUCTION]
-    for kind, title in (("video", "Bouncing digits"), ("text", "Penn Treebank")):
-        chosen = {name: record for name, record in records.items() if record.get("data") == kind}
+    for kind, title in TITLES.items():
+        chosen = {name: record for name, record in sorted(records.items()) if record["data"] == kind}
         if chosen:
             draw(kind, chosen)
             commands = "\n".join(record["command"] for record in chosen.values())
-            picture = f"![validation error and norm of W₁ by epoch](figures/stability-{kind}.svg)"
-            parts += [f"## {title}\n", table(kind, chosen) + "\n", picture + "\n", f"```\n{commands}\n```\n"]
-    PAGE.write_text("\n".join(parts), encoding="utf-8")
+            picture = f"![Validation error and norms by epoch](figures/stability-{kind}.svg)"
+            notes = " ".join(record["note"] for record in chosen.values() if "note" in record)
+            parts += [title, table(kind, chosen), notes, picture, by_epoch(kind, chosen), f"```\n{commands}\n```"]
+    text = "\n\n".join(part.strip() for part in [*parts, endurance(folder)] if part)
+    PAGE.write_text(f"{text}\n", encoding="utf-8")

@@ -27,7 +27,7 @@ SEQUENCE = 20
 """Frames per sequence, for learners that learn when a sequence ends."""
 EXACT_BYTES = 2e9
 """Memory limit for exact influence matrices; larger ones fit some machines, but a step takes minutes."""
-STEP_SIZES = {"sgd": 0.035, "momentum": 0.002, "nesterov": 0.002, "rmsprop": 3e-4, "adam": 3e-4}
+STEP_SIZES = {"sgd": 0.035, "momentum": 0.002, "nesterov": 0.002, "rmsprop": 3e-4, "adam": 3e-4, "adafactor": 3e-4}
 """Typical step sizes; they decide how often max-norm has work to do."""
 
 NETWORKS: dict[str, dict[str, Any]] = {
@@ -38,6 +38,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "ptncn-nesterov": {"optimizer": "nesterov", "error_rule": "fixed"},
     "ptncn-rmsprop": {"optimizer": "rmsprop", "error_rule": "fixed"},
     "ptncn-adam": {"optimizer": "adam", "error_rule": "fixed"},
+    "ptncn-adafactor": {"optimizer": "adafactor", "error_rule": "fixed"},
     "ptncn-eval": {"optimizer": "sgd", "error_rule": "fixed"},
     "ptncn-sgd-pytorch": {"optimizer": "sgd", "error_rule": "fixed"},
 }
@@ -123,7 +124,7 @@ def _network(name: str, shape: Shape) -> Case:
     network.compiled = not name.endswith("-pytorch")
     state, learn = network.begin(shape.batch), name != "ptncn-eval"
     step = _steps(lambda x: network.step(x, state, learn=learn), shape)
-    defers = learn and shape.batch == 1 and options["optimizer"] == "sgd"
+    defers = learn and shape.batch == 1 and network.learning.optimizer.stays_factored
     return Case(name, step, unit=POSTPONED_ROWS if defers else 1)
 
 

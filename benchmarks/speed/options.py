@@ -1,4 +1,4 @@
-"""Options that might make a step faster: one thread, bfloat16, `torch.compile`."""
+"""Options that change the time of a step: one thread, bfloat16, `torch.compile`, a trace memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from ptncn.network import PTNCN
 from speed.cases import make_case
 from speed.limits import Products
 from speed.processes import run_module
@@ -18,6 +19,10 @@ from speed.timing import Case, median_ms
 
 COMPILE_SECONDS = 90.0
 """Time limit for `torch.compile`."""
+SEQUENCE = 100
+"""Symbols in a sequence: as many as in a sentence."""
+TEXT, MEMORY = Shape.parse("49-1x600@50"), 128
+"""A network for text, and the units of its memory."""
 
 
 def measure_options(budget: float, shapes: tuple[Shape, ...] = SHAPES) -> list[dict[str, Any]]:
@@ -25,7 +30,7 @@ def measure_options(budget: float, shapes: tuple[Shape, ...] = SHAPES) -> list[d
     found = []
     for shape in shapes:
         found += [threads(shape, budget / len(shapes) / 2), bfloat16(shape, budget / len(shapes) / 2)]
-    return [*found, compiled(shapes[0])]
+    return [*found, trace_memory(TEXT, budget / len(shapes)), compiled(shapes[0])]
 
 
 def threads(shape: Shape, budget: float) -> dict[str, Any]:
@@ -52,6 +57,28 @@ def bfloat16(shape: Shape, budget: float) -> dict[str, Any]:
     cases = [Case(str(dtype), Products(shape, "RW", dtype).run) for dtype in (torch.float32, torch.bfloat16)]
     plain_ms, ms = median_ms(cases, budget)
     return {**_where("bfloat16", shape, "products"), "plain_ms": plain_ms, "ms": ms}
+
+
+def trace_memory(shape: Shape, budget: float) -> dict[str, Any]:
+    """The preset `best` on symbols, with a trace memory and without."""
+    cases = [Case(f"memory {units}", _on_symbols(shape, units), unit=SEQUENCE) for units in (0, MEMORY)]
+    plain_ms, ms = median_ms(cases, budget)
+    return {**_where(f"memory of {MEMORY}", shape, "preset best, text"), "plain_ms": plain_ms, "ms": ms}
+
+
+def _on_symbols(shape: Shape, memory: int) -> Callable[[int], None]:
+    """Learn from sequences of random symbols; every symbol is as frequent as every other."""
+    network = PTNCN(shape.inputs, shape.sizes[1:], output="categorical", preset="best", memory=memory)
+    drawn = torch.randint(shape.inputs, (SEQUENCE, shape.batch), generator=torch.Generator().manual_seed(0))
+    frames = torch.nn.functional.one_hot(drawn, shape.inputs).float()
+
+    def run(count: int) -> None:
+        for _ in range(count // SEQUENCE):
+            state = network.begin(shape.batch)
+            for x in frames:
+                network.step(x, state)
+
+    return run
 
 
 def compiled(shape: Shape, timeout: float = COMPILE_SECONDS) -> dict[str, Any]:

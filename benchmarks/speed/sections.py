@@ -114,8 +114,9 @@ def options(record: dict[str, Any]) -> list[str]:
             rows.append((each["option"], where, "", "", each["failed"]))
         else:
             ratio = each["ms"] / each["plain_ms"]
-            effect = f"{ratio:.2f} ×, {'helps' if ratio <= HELPS else 'does not help'}"
-            rows.append((each["option"], where, f"{each['plain_ms']:.3f}", f"{each['ms']:.3f}", effect))
+            verdict = "" if each["option"].startswith("memory") else ", helps" if ratio <= HELPS else ", does not help"
+            milliseconds = f"{each['plain_ms']:.3f}", f"{each['ms']:.3f}"
+            rows.append((each["option"], where, *milliseconds, f"{ratio:.2f} ×{verdict}"))
     headings = ("option", "where", "default, ms", "with the option, ms", "effect")
     return ["## Options", "", "Other settings, and their effect on this machine.", "", *markdown_table(headings, rows)]
 

@@ -11,6 +11,8 @@ from speed.shapes import SHAPES, Shape
 NEAR_PRODUCTS = 1.15
 NEAR_READ = 1.5
 NEAR_SGD = 1.6
+FACTORED = 2.0
+WITH_MEMORY = 1.5
 OBSERVATIONS_A_SECOND = 5_000
 MEMORY = 1.3
 NO_GROWTH = 2e6  # bytes; the allocator's peaks differ by less from one run to the next
@@ -26,6 +28,7 @@ Check = tuple[str, str, bool]
 def check_targets(record: dict[str, Any]) -> list[dict[str, Any]]:
     """{"target", "reached", "met"} for each target that the record has figures for."""
     found = [*_row_targets(record["rows"]), *_memory_targets(record), *_growth_targets(record), *_long_targets(record)]
+    found += _trace_memory_targets(record)
     return [{"target": target, "reached": reached, "met": bool(met)} for target, reached, met in found]
 
 
@@ -45,6 +48,7 @@ def _row_targets(rows: list[Row]) -> Iterator[Check]:
         elif shape.inputs > 1000:
             yield from _at_most(rows, shape, "ptncn-sgd", "read", NEAR_READ)
             yield from _at_most(rows, shape, "ptncn-sgd-transpose", "read", NEAR_READ)
+            yield from _at_most(rows, shape, "ptncn-adafactor", "ptncn-sgd", FACTORED)
         if shape.units > 32:
             yield from _at_most(rows, shape, "ptncn-eval", "products-eval", NEAR_PRODUCTS)
         elif (row := find(rows, shape, "ptncn-sgd")) is not None:
@@ -73,6 +77,15 @@ def _memory_targets(record: dict[str, Any]) -> Iterator[Check]:
         grown = long["peak"] - short["peak"]
         target = f"peak memory does not grow from {short['steps']:,} to {long['steps']:,} steps"
         yield target, f"{grown / 1e6:+.1f} MB", grown < NO_GROWTH
+
+
+def _trace_memory_targets(record: dict[str, Any]) -> Iterator[Check]:
+    for entry in record.get("options", []):
+        if entry["option"].startswith("memory"):
+            ratio = entry["ms"] / entry["plain_ms"]
+            where = f"{entry['shape']}, batch {entry['batch']}"
+            target = f"{where}: a step with a {entry['option']} at most {WITH_MEMORY:g} × the step without"
+            yield target, f"{ratio:.2f} × ({entry['ms']:.2f} ms / {entry['plain_ms']:.2f} ms)", ratio <= WITH_MEMORY
 
 
 def _growth_targets(record: dict[str, Any]) -> Iterator[Check]:

@@ -64,6 +64,12 @@ def test_bfloat16_is_measured() -> None:
     assert options.bfloat16(TINY, 0.0)["option"] == "bfloat16"
 
 
+def test_a_step_with_a_memory_is_timed_beside_the_same_without() -> None:
+    found = options.trace_memory(TINY, 0.0)
+    assert found["option"] == "memory of 128"
+    assert min(found["ms"], found["plain_ms"]) > 0
+
+
 def test_a_compiler_that_exceeds_its_time_limit_is_reported() -> None:
     assert options.compiled(TINY, timeout=0.01)["failed"] == "not compiled after 0 seconds"
 

@@ -24,6 +24,26 @@ def test_a_target_is_met_or_missed_by_its_ratio() -> None:
     assert not _target(record, "4096-3x1000, batch 1: ptncn-sgd-transpose at most 1.5 × read")["met"]  # 15 / 8
 
 
+def test_adafactor_may_take_twice_as_long_as_plain_descent_where_updates_are_deferred() -> None:
+    record = example_record.record()
+    large = example_record.SHAPES[1]
+    words = "ptncn-adafactor at most 2 × ptncn-sgd"
+    assert not any(words in each["target"] for each in check_targets(record))
+    record["rows"].append(example_record.row(large, "ptncn-adafactor", 21.9))
+    assert _target(record, words)["met"]  # 21.9 / 11
+    record["rows"][-1]["ms"] = 22.1
+    assert not _target(record, words)["met"]
+
+
+def test_a_memory_may_cost_half_a_step() -> None:
+    record = example_record.record()
+    times = {"shape": "49-1x600", "batch": 50, "of": "text", "plain_ms": 2.0, "ms": 2.9}
+    record["options"].append({"option": "memory of 128", **times})
+    assert _target(record, "a step with a memory of 128 at most 1.5 ×")["met"]
+    record["options"][-1]["ms"] = 3.1
+    assert not _target(record, "a step with a memory of 128")["met"]
+
+
 def test_observations_a_second_are_counted() -> None:
     target = _target(example_record.record(), "observations a second")
     assert target["met"]

@@ -122,8 +122,12 @@ def advance(held: dict[str, Tensor], u: Tensor, memory: Memory, mask: Tensor | N
 
 
 def _advance_trace(T_B: Tensor, u: Tensor, re: Tensor, im: Tensor, nu: Tensor, mask: Tensor | None) -> None:
-    """λ T_B + ν u, in place; a row that is not observed is multiplied by 1 and gets nothing."""
-    u = u + FLOOR
+    """λ T_B + ν u, in place; a row that is not observed is multiplied by 1 and gets nothing.
+
+    The traces of an input that was 0 so far are exactly 0.
+    """
+    written = (u != 0) | T_B[..., 0].any(2)  # (B, n₋)
+    u = u + FLOOR * written
     if mask is not None:
         re, im = (torch.where(mask[:, None, None], part, rest) for part, rest in ((re, 1.0), (im, 0.0)))  # (B, 1, H)
         u = torch.where(mask[:, None], u, 0.0)
