@@ -30,7 +30,7 @@ types: setup   ## mypy
 	$(BIN)/mypy
 
 unit: setup    ## pytest
-	$(BIN)/python -m pytest -n auto -q
+	$(BIN)/python -m pytest -n auto --dist worksteal -q
 
 test-spark: setup ## the tests of Spark; installs pyspark, and says what else is missing
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,spark]'

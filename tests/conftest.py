@@ -1,5 +1,10 @@
+import os
+
+# Test workers and the programs they start share the cores. More threads would only get in each other's way, and those
+# of tests that ask for some do not spin while they wait. All this counts only before the libraries are loaded.
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+
 import pytest
-import torch
 from hypothesis import settings
 
 import ptncn.network.ptncn
@@ -8,12 +13,6 @@ from ptncn import kernels
 settings.register_profile("default", derandomize=True, database=None, deadline=None)
 settings.register_profile("fuzz", derandomize=False, max_examples=2_000, print_blob=True, deadline=None)
 settings.load_profile("default")  # `make fuzz` asks for the other one: new examples each time
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _one_thread() -> None:
-    """Test workers share the cores; more threads each would only get in each other's way."""
-    torch.set_num_threads(1)
 
 
 @pytest.fixture

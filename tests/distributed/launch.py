@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
+from torch.distributed import TCPStore
+
 HERE = Path(__file__).parent
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def ranks(count: int, program: str, *arguments: str, timeout: float = 300.0) -> list[tuple[int, str, str]]:
     """Run tests/distributed/`program` on `count` ranks: for each its exit code, output and errors."""
-    port = str(free_port())
-    common = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # ours, so that nobody takes its port
+    common = {
+        "WORLD_SIZE": str(count),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(store.port),
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+    }
     started = [
         subprocess.Popen(
             [sys.executable, str(HERE / program), *arguments],

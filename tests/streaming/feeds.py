@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from command import app
+from typer.testing import CliRunner
 
 from ptncn.streaming import default_learner
 
@@ -34,7 +36,14 @@ def start(*arguments, **options):
     return subprocess.Popen([sys.executable, str(COMMAND), *map(str, arguments)], stderr=subprocess.PIPE, **options)
 
 
+def run_here(*arguments, code=0, **options):
+    """The same in this process, which need not load everything again: what it said."""
+    result = CliRunner().invoke(app, [*map(str, arguments)], **options)
+    assert result.exit_code == code, result.output
+    return result.output
+
+
 def finish(process):
     """Its exit code and what it said."""
-    _, said = process.communicate(timeout=1200)
+    _, said = process.communicate(timeout=250)
     return process.returncode, said.decode()

@@ -6,9 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from command import app
-from feeds import finish, start, write_csv
-from typer.testing import CliRunner
+from feeds import finish, run_here, start, write_csv
 
 from ptncn.streaming import Stream
 from ptncn.streaming.blob import read_checkpoint
@@ -27,18 +25,13 @@ def feed(tmp_path_factory):
     return write_csv(tmp_path_factory.mktemp("feed") / "x.csv", wave[:, None])
 
 
-def run(*arguments):
-    result = CliRunner().invoke(app, ["stream", *map(str, arguments)])
-    assert result.exit_code == 0, result.output
-
-
 def drifts(out):
     with open(out) as file:
         return [int(row["index"]) for row in csv.DictReader(file) if row["drift"] == "1"]
 
 
 def test_a_switch_is_reported_within_100_rows_and_nothing_before_it(feed, tmp_path):
-    run(feed, "-o", tmp_path / "o.csv", *COMMAND)
+    run_here("stream", feed, "-o", tmp_path / "o.csv", *COMMAND)
     found = drifts(tmp_path / "o.csv")
     assert SWITCH < found[0] < SWITCH + 100
 
@@ -58,13 +51,13 @@ def lr_after(feed, tmp_path, rows, *options):
     for old in ("c.ckpt", "part.out.csv"):
         (tmp_path / old).unlink(missing_ok=True)
     arguments = ("-o", tmp_path / "part.out.csv", "--checkpoint", tmp_path / "c.ckpt")
-    run(tmp_path / "part.csv", *arguments, *COMMAND, *options)
+    run_here("stream", tmp_path / "part.csv", *arguments, *COMMAND, *options)
     return saved_lr(tmp_path / "c.ckpt")
 
 
 def test_the_step_size_goes_up_at_the_drift_and_comes_back(feed, tmp_path):
     options = ("--drift-action", "raise-lr", "--drift-factor", "3", "--drift-steps", "20")
-    run(feed, "-o", tmp_path / "o.csv", *COMMAND, *options)
+    run_here("stream", feed, "-o", tmp_path / "o.csv", *COMMAND, *options)
     first, *later = drifts(tmp_path / "o.csv")
     last = next((one for one, two in zip([first, *later], [*later, LENGTH], strict=True) if two - one > 20), first)
     assert lr_after(feed, tmp_path, first, *options) == USUAL
@@ -75,7 +68,7 @@ def test_the_step_size_goes_up_at_the_drift_and_comes_back(feed, tmp_path):
 
 def test_a_step_size_that_is_up_stays_up_over_a_kill_and_comes_back(feed, tmp_path):
     options = (*COMMAND, "--drift-action", "raise-lr", "--drift-steps", "60")
-    run(feed, "-o", tmp_path / "whole.csv", *options)
+    run_here("stream", feed, "-o", tmp_path / "whole.csv", *options)
     whole, out = (tmp_path / "whole.csv").read_bytes(), tmp_path / "o.csv"
     found = drifts(tmp_path / "whole.csv")
     moment = whole.index(b"\n%d," % (found[0] + 30))  # in the middle of the 60
@@ -86,8 +79,7 @@ def test_a_step_size_that_is_up_stays_up_over_a_kill_and_comes_back(feed, tmp_pa
         time.sleep(0.001)
     process.send_signal(signal.SIGKILL)
     finish(process)
-    code, said = finish(start(*again))
-    assert code == 0, said
+    run_here(*again)
     assert out.read_bytes() == whole
     assert saved_lr(tmp_path / "c") == (USUAL if found[-1] + 60 < LENGTH else 5 * USUAL)
 
@@ -100,5 +92,5 @@ def test_a_drift_writes_a_checkpoint_at_once(feed, tmp_path, monkeypatch):
 
     monkeypatch.setattr("ptncn.streaming.stream.Stream.save", save)
     options = ("--drift-action", "checkpoint", "--checkpoint", tmp_path / "c", "--checkpoint-every", 1e6)
-    run(feed, "-o", tmp_path / "o.csv", *COMMAND, *options)
+    run_here("stream", feed, "-o", tmp_path / "o.csv", *COMMAND, *options)
     assert seen == [*(at + 1 for at in drifts(tmp_path / "o.csv")), LENGTH]

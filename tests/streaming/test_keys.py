@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 import numpy as np
 import pytest
-from feeds import finish, sines, start
+from feeds import finish, run_here, sines, start
 
 from ptncn.streaming import Stream
 from ptncn.streaming.keys import KeyStore, KeyTable
@@ -102,8 +102,7 @@ def test_killed_and_resumed_the_bytes_are_the_same(tmp_path, weights):
     path = tmp_path / "x.csv"
     path.write_text("device,x\n" + "".join(f"{row['device']},{row['x']:.4f}\n" for row in rows))
     command = ("stream", path, "--key", "device", "--key-limit", 2, "--weights", weights, "--hidden", 4)
-    code, said = finish(start(*command, "-o", tmp_path / "whole.csv"))
-    assert code == 0, said
+    run_here(*command, "-o", tmp_path / "whole.csv")
     whole, out = (tmp_path / "whole.csv").read_bytes(), tmp_path / "o.csv"
     command += ("-o", out, "--checkpoint", tmp_path / "c", "--checkpoint-every", 0.05, "--resume")
     process = start(*command)
@@ -111,8 +110,7 @@ def test_killed_and_resumed_the_bytes_are_the_same(tmp_path, weights):
         time.sleep(0.001)
     process.send_signal(signal.SIGKILL)
     finish(process)
-    code, said = finish(start(*command))
-    assert code == 0, said
+    run_here(*command)
     assert out.read_bytes() == whole
 
 
