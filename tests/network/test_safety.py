@@ -51,6 +51,16 @@ def test_a_large_network_goes_from_batch_1_to_batch_4():
     assert torch.isfinite(out.prediction).all()
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "rmsprop", "adam", "adafactor"])
+def test_a_saturated_layer_does_not_end_in_nan(optimizer):
+    """Where tanh has no slope left an update is 0, and rescaling it to unit norm must not make it 0 · ∞."""
+    net = PTNCN(4, [5, 3], optimizer=optimizer, rescale="unit", weight_std=100.0)
+    state = net.begin(1)
+    for x in frames(10, 1, 4):
+        net.step(x + 1, state)
+    assert all(weight.isfinite().all() for weight in net.state_dict().values())
+
+
 def in_threads(count, work):
     errors = []
 
@@ -220,6 +230,40 @@ def test_such_a_state_from_a_checkpoint_is_refused_too(tmp_path):
     ptncn.save(tmp_path / "bad.ckpt", net, state)
     with pytest.raises(ValueError, match=r"state\.corrected: expected a tensor of shape \(4, 15\)"):
         ptncn.load(tmp_path / "bad.ckpt")
+
+
+LIES = {
+    "rows as a float": lambda state: setattr(state, "batch_size", 1.0),
+    "rows as text": lambda state: setattr(state, "batch_size", "1"),
+    "steps as text": lambda state: setattr(state, "steps", "x"),
+    "no tensor": lambda state: setattr(state, "corrected", None),
+    "seen as numbers": lambda state: setattr(state, "seen", torch.ones(1)),
+    "short memories": lambda state: state.held.update({name: part[..., :1] for name, part in state.held.items()}),
+    "no memories": lambda state: state.held.clear(),
+}
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
+def test_a_state_with_fields_of_another_kind_is_refused(lie, tmp_path):
+    """By steps and predictions, and when it comes from a checkpoint."""
+    net, x = PTNCN(6, [5], memory=2), torch.rand(1, 6)
+    state = net.begin(1)
+    net.step(x, state)
+    lie(state)
+    for call in (lambda: net.step(x, state), lambda: net.predict(state)):
+        with pytest.raises(ValueError, match="state.*: expected"):
+            call()
+    ptncn.save(tmp_path / "bad.ckpt", net, state)
+    with pytest.raises(ptncn.CheckpointError, match=": expected"):
+        ptncn.load(tmp_path / "bad.ckpt")
+
+
+def test_a_state_without_its_forecasts_is_refused():
+    net = PTNCN(3, [4], output="gaussian", readout="rls", horizons=[1, 3])
+    state = net.begin(1)
+    state.waiting.clear()
+    with pytest.raises(ValueError, match="expected one of a network with the same horizons"):
+        net.step(torch.zeros(1, 3), state)
 
 
 def test_a_state_that_is_not_contiguous_is_stepped_all_the_same():

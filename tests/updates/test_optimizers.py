@@ -73,6 +73,15 @@ def test_adafactor_is_the_dense_rule_of_the_paper():
         assert longest > 1.5
 
 
+@pytest.mark.parametrize("size", [0.0, 1e-22])
+def test_adafactor_stays_finite_where_an_update_is_tiny_beside_its_rescaling(size):
+    """A saturated layer has next to no update; brought to unit norm, one side is as large as the other is small."""
+    weight = torch.ones(5, 4)
+    ours = OPTIMIZERS["adafactor"]({"W1": weight}, Config(optimizer="adafactor"))
+    ours.step("W1", Synapses(weight), torch.full((1, 5), 1e22), torch.full((1, 4), size), lr=0.1, decay=0.0)
+    torch.testing.assert_close(weight, torch.full((5, 4), 0.9 if size else 1.0))
+
+
 @pytest.mark.parametrize("name", [*ORACLES, "adafactor"])
 def test_no_row_ever_grows_by_more_than_was_promised(name):
     """Gradients that are tiny for long and then burst are the worst case for adaptive steps."""

@@ -76,7 +76,9 @@ def _build(text: str, tensors: dict[str, Tensor], options: dict[str, Any]) -> Ch
     with Allowance(numbers):
         fresh = learner.begin(fields["batch_size"])
     check_state(fields, fresh)
-    return Checkpoint(learner, type(fresh)(**fields), extra)
+    state = type(fresh)(**fields)
+    learner.predict(state)  # changes nothing, and refuses what the learner knows better
+    return Checkpoint(learner, state, extra)
 
 
 def _fields(state: State) -> dict[str, Any]:
@@ -104,6 +106,10 @@ class Allowance(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.numbers = numbers
         self.made = 0
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # nothing is compiled here, and importing the compiler takes a second
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func.__name__.startswith(FACTORIES):
@@ -170,6 +176,9 @@ def check_state(fields: Mapping[str, Any], fresh: Any) -> None:
             raise ValueError(f"state.{name}: expected {own!r}, got {given!r:.60}")
         if own is None or (isinstance(own, list | tuple) and not own):
             _check_rows(given, rows, f"state.{name}")
+    seen = fields.get("seen")
+    if seen is not None and (not isinstance(seen, Tensor) or seen.dtype != torch.bool):
+        raise ValueError(f"state.seen: expected True or False for each row, got {_described(seen)}")
     steps = fields.get("steps", 0)
     if not isinstance(steps, int) or isinstance(steps, bool) or not 0 <= steps < 2**63:
         raise ValueError(f"state.steps: expected a count, got {steps!r:.60}")

@@ -57,10 +57,12 @@ class Memory:
         parts = {"G": self.G, "B": self.B, "rate": self.rate, "angle": self.angle}
         return {f"{name}{self.number}": part for name, part in parts.items()}
 
-    def held(self) -> tuple[str, ...]:
-        """What the state holds of this layer."""
+    def held(self) -> dict[str, tuple[int, ...]]:
+        """What the state holds of this layer, with the shape of a row."""
+        inputs, twice = self.B.shape
         h, T_B, T_a, T_angle = self.names()
-        return (h, T_B, T_a, T_angle) if self.traced else (h, T_a, T_angle)
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys((h, T_a, T_angle), (2, twice // 2))
+        return {**shapes, T_B: (inputs, 2, twice // 2)} if self.traced else shapes
 
     def names(self) -> tuple[str, str, str, str]:
         """What the state calls h, T_B, T_a and T_θ of this layer."""
@@ -81,11 +83,7 @@ def initial_memory(inputs: int, units: int, H: int, one_hot: bool, chance: torch
 
 def begin(memory: Memory, rows: int) -> dict[str, Tensor]:
     """Nothing remembered, and nothing owed."""
-    inputs, twice = memory.B.shape
-    h, T_B, T_a, T_angle = memory.names()
-    zeros = memory.B.weight.new_zeros
-    state = {name: zeros(rows, 2, twice // 2) for name in (h, T_a, T_angle)}
-    return {**state, T_B: zeros(rows, inputs, 2, twice // 2)} if memory.traced else state
+    return {name: memory.B.weight.new_zeros(rows, *shape) for name, shape in memory.held().items()}
 
 
 def recall(held: Mapping[str, Tensor], memory: Memory) -> Tensor:

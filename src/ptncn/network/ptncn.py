@@ -180,7 +180,7 @@ class PTNCN(nn.Module):
         layers = self.layers
         with self._gate.reading, self._preserve_rng_state():
             guess = equations.predict(state.corrected, state.held, layers, self.output)
-        return self.readout.forecast(guess.z[0], guess.z_o[0])
+            return self.readout.forecast(guess.z[0], guess.z_o[0])
 
     @torch.no_grad()
     def dream(self, state: PTNCNState, steps: int, *, sample: bool = False) -> Tensor:
@@ -437,13 +437,15 @@ class PTNCN(nn.Module):
             self.config.presynaptic != "z"
         ):
             raise ValueError("state: expected one of a network with the same error_rule and presynaptic")
-        if not state.held and not self._remembers:
-            return
-        wanted = {name for layer in self.layers if layer.memory is not None for name in layer.memory.held()}
-        if state.held.keys() != wanted:
-            raise ValueError(f"state: expected memories {sorted(wanted)}, got {sorted(state.held)}")
         if bool(state.waiting) != (self.readout is not None and bool(self.readout.later)):
             raise ValueError("state: expected one of a network with the same horizons")
+        if not state.held and not self._remembers:
+            return
+        memories = [layer.memory for layer in self.layers if layer.memory is not None]
+        wanted = {name: shape for each in memories for name, shape in each.held().items()}
+        given = {name: tuple(part.shape[1:]) for name, part in state.held.items()}
+        if given != wanted:
+            raise ValueError(f"state: expected memories with rows of shapes {wanted}, got {given}")
 
     # Reading the parameters writes what is queued first; replacing them makes new views
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,25 +35,27 @@ class PTNCNState(State):
     def check(self) -> None:
         """Compare the tensors with what the state says of itself: both may come from a file."""
         rows, everything = self.batch_size, sum(self.sizes)
-        self._check_buffer("corrected", self.corrected, everything)
+        if type(rows) is not int or type(self.steps) is not int:
+            raise ValueError(f"state: expected whole numbers of rows and steps, got {rows!r} and {self.steps!r}")
+        self._check_tensor("corrected", self.corrected, (rows, everything))
         if self.displacement is not None:
-            self._check_buffer("displacement", self.displacement, everything - self.sizes[0])
+            self._check_tensor("displacement", self.displacement, (rows, everything - self.sizes[0]))
         if self.uncorrected is not None:
-            self._check_buffer("uncorrected", self.uncorrected, everything)
+            self._check_tensor("uncorrected", self.uncorrected, (rows, everything))
         for name, tensor in self.held.items():
             if len(tensor) != rows or tensor.dtype is not self.corrected.dtype:
                 raise ValueError(f"state.held[{name!r}]: expected {rows} rows, got shape {tuple(tensor.shape)}")
         for name, tensor in self.waiting.items():
             if len(tensor) != rows + 1:
                 raise ValueError(f"state.waiting[{name!r}]: expected {rows + 1} rows, got shape {tuple(tensor.shape)}")
-        if self.seen is not None and self.seen.shape != (rows,):
-            raise ValueError(f"state.seen: expected shape ({rows},), got {tuple(self.seen.shape)}")
+        if self.seen is not None:
+            self._check_tensor("seen", self.seen, (rows,), torch.bool)
 
-    def _check_buffer(self, name: str, tensor: Tensor, width: int) -> None:
-        rows, dtype = self.batch_size, self.corrected.dtype
-        if tensor.shape != (rows, width) or tensor.dtype is not dtype:
-            got = f"{tuple(tensor.shape)} of {tensor.dtype}"
-            raise ValueError(f"state.{name}: expected shape ({rows}, {width}) of {dtype}, got {got}")
+    def _check_tensor(self, name: str, tensor: Any, shape: tuple[int, ...], dtype: torch.dtype | None = None) -> None:
+        dtype = dtype or getattr(self.corrected, "dtype", None)
+        if not isinstance(tensor, Tensor) or tensor.shape != shape or tensor.dtype is not dtype:
+            got = f"{tuple(tensor.shape)} of {tensor.dtype}" if isinstance(tensor, Tensor) else repr(tensor)
+            raise ValueError(f"state.{name}: expected shape {shape} of {dtype}, got {got}")
 
     def is_contiguous(self) -> bool:
         moved, z = self.displacement, self.uncorrected

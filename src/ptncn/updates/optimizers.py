@@ -219,6 +219,8 @@ class Adafactor(Optimizer):
     def step(self, name: str, synapses: Synapses, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
         rows, columns = self.held(name)
         fresh, correction = 1 - self.config.alpha, self.correction()
+        largest = pre.abs().max().clamp_min(FLOOR)  # a tiny update at unit norm is ∞ · 0 in its squares otherwise
+        pre, post = pre / largest, post * largest
         rows.lerp_(mean_squares(pre, post).add_(FLOOR), fresh)
         columns.lerp_(mean_squares(post, pre).add_(FLOOR), fresh)
         usual = (rows.mean() * correction).sqrt()
