@@ -97,6 +97,7 @@ class Command:
 
 def warm_up() -> None:
     """Import what the commands import, without starting a thread."""
+    import sklearn.datasets  # noqa: F401
     import torch
 
     import ptncn.cli.reproduce

@@ -7,7 +7,7 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +54,8 @@ def _without_times(path: Path) -> bytes:
     return json.dumps(tree, sort_keys=True).encode()
 
 
-def campaign(name: str, count: int, seed: int, where: Path) -> dict[str, Any]:
-    """Kill it until `count` kills have hit a running process."""
+def campaign(name: str, count: int, seed: int, where: Path) -> Iterator[dict[str, Any]]:
+    """Kill it until `count` kills have hit a running process; what was found so far, now and then."""
     rng = random.Random(f"{seed}:{name}")
     folder = where / "whole"
     folder.mkdir()
@@ -79,8 +79,8 @@ def campaign(name: str, count: int, seed: int, where: Path) -> dict[str, Any]:
         found["identical"] += same
         if not same:
             found["problems"].append({"kill": found["kills"], "moment": moment, "said": again.said()[-2000:]})
-        print(f"{name}: {found['identical']} of {found['kills']} continuations identical", flush=True)
-    return found
+        if found["kills"] % 10 == 0 or found["kills"] == count:
+            yield found
 
 
 def _same(one: dict[str, bytes], other: dict[str, bytes]) -> bool:
@@ -92,14 +92,16 @@ def main() -> None:
     given.add_argument("--commands", default=",".join(COMMANDS), help="which of them")
     options = given.parse_args()
     warm_up()
-    started, found = time.time(), {}
+    started = time.time()
+    found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as temporary:
         for name in options.commands.split(","):
             where = Path(temporary) / name
             where.mkdir()
             write_feed(where / "feed.csv", 2_000, options.seed)
-            found[name] = campaign(name, options.count, options.seed, where)
-            record("kills", options, found, started)
+            for so_far in campaign(name, options.count, options.seed, where):
+                found[name] = so_far
+                record("kills", options, found, started)
 
 
 if __name__ == "__main__":

@@ -251,7 +251,7 @@ def test_a_state_with_fields_of_another_kind_is_refused(lie, tmp_path):
     net.step(x, state)
     lie(state)
     for call in (lambda: net.step(x, state), lambda: net.predict(state)):
-        with pytest.raises(ValueError, match="state.*: expected"):
+        with pytest.raises(ValueError, match=r"state.*: expected"):
             call()
     ptncn.save(tmp_path / "bad.ckpt", net, state)
     with pytest.raises(ptncn.CheckpointError, match=": expected"):
