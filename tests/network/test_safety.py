@@ -9,7 +9,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 import ptncn
 from ptncn import PTNCN
-from ptncn.network.gate import Gate
+from ptncn.network.parameters import Gate
 from ptncn.updates import factors
 
 pytestmark = pytest.mark.usefixtures("either_path")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ptncn.registry import unknown
@@ -241,3 +242,34 @@ def make_config(preset: str, overrides: Mapping[str, Any], output: str = "") -> 
         if name not in known:
             raise ValueError(unknown("option", name, known))
     return Config(**{**chosen, **overrides})
+
+
+def check_sizes(input_size: int, hidden_sizes: Sequence[int]) -> tuple[int, ...]:
+    if isinstance(hidden_sizes, int) or not isinstance(hidden_sizes, Sequence):
+        raise ValueError(f"hidden_sizes: expected a list with the units of each layer, got {hidden_sizes!r}")
+    if not hidden_sizes:
+        raise ValueError("hidden_sizes: expected at least one layer, got an empty list")
+    for size in (input_size, *hidden_sizes):
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise ValueError(f"sizes of layers: expected positive integers, got {size!r}")
+    return (input_size, *hidden_sizes)
+
+
+def check_memory(memory: int | Sequence[int], layers: int) -> tuple[int, ...]:
+    """The units of each layer's memory."""
+    each = [memory] * layers if isinstance(memory, int) else memory
+    if not isinstance(each, Sequence) or isinstance(each, str) or len(each) != layers:
+        raise ValueError(f"memory: expected a whole number, or one for each of {layers} layers, got {memory!r}")
+    for units in each:
+        if not isinstance(units, int) or isinstance(units, bool) or units < 0:
+            raise ValueError(f"memory: expected whole numbers of at least 0, got {memory!r}")
+    return tuple(each)
+
+
+def check_dtype(dtype: torch.dtype | str | None) -> torch.dtype | None:
+    if dtype is None:
+        return None
+    found = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
+    if found not in (torch.float32, torch.float64):
+        raise ValueError(f"dtype: expected float32 or float64, got {dtype!r}")
+    return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ptncn.network.activations import Activation, Reach, get_reach
+from ptncn.network.activations import Activation, Reach, get_activation, get_reach
 from ptncn.network.config import Config
 from ptncn.network.memory import TRACED, Memory, initial_memory
 from ptncn.updates.config import Group
@@ -146,3 +146,18 @@ def paper_views(weights: Mapping[str, Tensor], sizes: tuple[int, ...]) -> dict[s
             views |= {name: weights[name].T for name in (f"G{number}", f"B{number}")}
             views |= {name: weights[name] for name in (f"rate{number}", f"angle{number}")}
     return views
+
+
+def choose_activations(
+    config: Config, depth: int, mean: Activation, generator: torch.Generator
+) -> tuple[list[Activation], list[Activation]]:
+    """φ_z of layers 1 … L, and φ_o on what they predict; layer 1 predicts through the output's `mean` instead."""
+    choice = config.activation
+    choices = [choice] * depth if isinstance(choice, str) or callable(choice) else list(choice)
+    if len(choices) != depth:
+        raise ValueError(f"activation: expected one function, or one for each of {depth} layers, got {len(choices)}")
+    phi = [get_activation(each, config.winners, generator) for each in choices]
+    if config.hidden_prediction == "same":
+        return phi, [mean, *phi[:-1]]
+    phi_o = get_activation(config.hidden_prediction, config.winners, generator)
+    return phi, [mean] + [phi_o] * (depth - 1)

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ptncn.distributions import DISTRIBUTIONS
 from ptncn.learner import check_batch_size, check_mask, check_observation
 from ptncn.network import equations, memory
-from ptncn.network.activations import Activation, get_activation
 from ptncn.network.backend import Kernel, Outputs, bind_kernel
-from ptncn.network.config import make_config
-from ptncn.network.gate import Gate
-from ptncn.network.layers import Layer, MakeSynapses, initial_weights, learning_groups, paper_views, view_layers
+from ptncn.network.config import check_dtype, check_memory, check_sizes, make_config
+from ptncn.network.layers import Layer, choose_activations, initial_weights
+from ptncn.network.parameters import LayeredModule
 from ptncn.network.readout import SecondOrder
 from ptncn.network.state import PTNCNState, PTNCNStep
 from ptncn.network.statistics import MeanObservation, UsualFeedback
-from ptncn.updates import Factors, LocalLearning, Synapses
+from ptncn.updates import Factors
 
 
-class PTNCN(nn.Module):
+class PTNCN(LayeredModule):
     """Predicts the next observation of a sequence, corrects its states by what it sees, and learns from that.
 
     Arguments:
@@ -63,30 +61,20 @@ class PTNCN(nn.Module):
         dtype: torch.dtype | str | None = None,
         **overrides: Any,
     ) -> None:
+        sizes = check_sizes(input_size, hidden_sizes)
+        distribution = DISTRIBUTIONS.find(output)
+        config = make_config(preset, overrides, output)
+        generator = torch.Generator().manual_seed(seed)
+        memories = check_memory(config.memory, len(hidden_sizes))
+        weights = initial_weights(sizes, config, seed, memories, one_hot=distribution.name == "categorical")
+        phi, phi_o = choose_activations(config, len(hidden_sizes), distribution.mean, generator)
         super().__init__()
-        self.sizes = _check_sizes(input_size, hidden_sizes)
-        self.input_size = input_size
-        self.output = DISTRIBUTIONS.find(output)
-        self.preset = preset
-        self.seed = seed
-        self.batch_first = batch_first
-        self.config = make_config(preset, overrides, output)
-        self.generator = torch.Generator().manual_seed(seed)
-        self._phi, self._phi_o = self._choose_activations()
-        memories = _check_memory(self.config.memory, len(self.sizes) - 1)
-        self._remembers = any(memories)
-        one_hot = self.output.name == "categorical"
-        for name, weight in initial_weights(self.sizes, self.config, seed, memories, one_hot).items():
-            self.register_parameter(name, weight)
-        self._shapes: tuple[torch.Size, ...] = tuple(map(_shape, self._parameters.values()))
-        self._views: list[Layer] | None = None
-        self._addresses: tuple[int, ...] = ()
-        self._bound: list[Kernel | None] = []  # the kernel, once it was asked for
-        self._gate = Gate()
-        self._make_synapses: MakeSynapses = _plain
+        self._set_up(sizes, config, weights, phi, phi_o)
+        self.input_size, self.output = input_size, distribution
+        self.preset, self.seed, self.batch_first = preset, seed, batch_first
+        self.generator = generator
         self.compiled = True
-        synapses = self._synapses()
-        self.learning = LocalLearning(synapses, learning_groups(synapses, self.config), self.config)
+        self._remembers = any(memories)
         solved = self.config.readout == "rls"
         if solved and self.output.name != "gaussian":
             raise ValueError(f"readout='rls': expected output='gaussian', got {self.output.name!r}")
@@ -95,7 +83,7 @@ class PTNCN(nn.Module):
         self.mean_observation = MeanObservation(input_size, self.output) if mean else None
         features = self.sizes[1] + self.config.biases
         self.readout = SecondOrder(features, input_size, self.config.horizons, self.config) if solved else None
-        self.to(device=device, dtype=_check_dtype(dtype))
+        self.to(device=device, dtype=check_dtype(dtype))
 
     def extra_repr(self) -> str:
         return f"{' → '.join(map(str, self.sizes))}, output={self.output.name!r}, preset={self.preset!r}"
@@ -237,15 +225,6 @@ class PTNCN(nn.Module):
             predictions[t] = self.step(x, state, learn=learn, mask=None if masks is None else masks[t]).prediction
         return predictions, state
 
-    def synapses(self) -> dict[str, Tensor]:
-        """The weights under the paper's names and in its orientation, as views: writing into one changes the network.
-
-        W1 (n₀, n₁), M1 (n₁, n₀), V1 (n₁, n₁), U1 (n₁, n₂), E1 (n₁, n₀), and so on for each layer; and the biases,
-        b1 (n₁,) of the drive and c1 (n₀,) of the prediction. A large network at batch 1 or so writes what it learns
-        with a delay of some steps (`ptncn.updates.Synapses`): ask again for views that are up to date.
-        """
-        return paper_views({name: weight.detach() for name, weight in self.named_parameters()}, self.sizes)
-
     @property
     def lr(self) -> float:
         """The step size, before its schedule; set it to learn faster or slower from now on."""
@@ -254,25 +233,6 @@ class PTNCN(nn.Module):
     @lr.setter
     def lr(self, value: float) -> None:
         self.learning.lr = make_config(self.preset, {"lr": value}).lr
-
-    @property
-    def layers(self) -> list[Layer]:
-        """Layers 1 … L as views of the parameters, made anew where those were replaced."""
-        views = self._views
-        if views is None or not self._views_are_current():
-            with self._gate.writing:
-                views = self._views
-                if views is not None and not self._views_are_current():
-                    self._forget_views()
-                    views = None
-                if views is None:  # no other thread was first
-                    views = self._views = self._view_parameters()
-        return views
-
-    def share(self, make: MakeSynapses) -> None:
-        """Send through the matrices that `make` makes of names and weights, such as those that ranks share."""
-        self._forget_views()
-        self._make_synapses = make
 
     # What checkpoints need
 
@@ -392,26 +352,6 @@ class PTNCN(nn.Module):
                 self._bound = bound
         return layers, bound[0]
 
-    def _synapses(self) -> dict[str, Synapses]:
-        """R1, W1, E1, b1, c1, R2, …"""
-        return {name: part for layer in self.layers for name, part in layer.synapses().items()}
-
-    def _choose_activations(self) -> tuple[list[Activation], list[Activation]]:
-        """φ_z of layers 1 … L, and φ_o on what they predict; layer 1 predicts through the output instead."""
-        choice = self.config.activation
-        depth = len(self.sizes) - 1
-        choices = [choice] * depth if isinstance(choice, str) or callable(choice) else list(choice)
-        if len(choices) != depth:
-            raise ValueError(
-                f"activation: expected one function, or one for each of {depth} layers, got {len(choices)}"
-            )
-        phi = [get_activation(each, self.config.winners, self.generator) for each in choices]
-        hidden = self.config.hidden_prediction
-        if hidden == "same":
-            return phi, [self.output.mean, *phi[:-1]]
-        phi_o = get_activation(hidden, self.config.winners, self.generator)
-        return phi, [self.output.mean] + [phi_o] * (depth - 1)
-
     @contextmanager
     def _preserve_rng_state(self) -> Iterator[None]:
         """Restore the random generator afterwards."""
@@ -447,68 +387,6 @@ class PTNCN(nn.Module):
         if given != wanted:
             raise ValueError(f"state: expected memories with rows of shapes {wanted}, got {given}")
 
-    # Reading the parameters writes what is queued first; replacing them makes new views
-
-    def _settle(self) -> None:
-        with self._gate.writing:
-            for layer in self._views or ():
-                for part in layer.synapses().values():
-                    part.write()
-
-    def _forget_views(self) -> None:
-        """What is queued goes into the weights it belongs to; where those were replaced, it is void."""
-        self._settle()
-        self.learning.forget_bounds()
-        self._views = None
-        self._bound = []
-
-    def _views_are_current(self) -> bool:
-        """Whether the parameters are where and what they were: `.data` may be rebound without notice."""
-        weights = self._parameters.values()
-        same = self._addresses == tuple(map(_address, weights)) and all(map(_is_contiguous, weights))
-        return same and self._shapes == tuple(map(_shape, weights))
-
-    def _view_parameters(self) -> list[Layer]:
-        weights = {name: weight.detach() for name, weight in super().named_parameters()}
-        dtype = weights["W1"].dtype
-        shapes = dict(zip(self._parameters, self._shapes, strict=True))
-        for name, weight in weights.items():
-            if weight.shape != (shape := shapes[name]) or weight.dtype != dtype:
-                given = tuple(weight.shape)
-                raise ValueError(f"{name}: expected {tuple(shape)} numbers of {dtype}, got {given} of {weight.dtype}")
-        self._addresses = tuple(map(_address, self._parameters.values()))
-        return view_layers(weights, self.sizes, self._phi, self._phi_o, self.config.credit, self._make_synapses)
-
-    def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, nn.Parameter]]:
-        self._settle()
-        return super().named_parameters(*args, **kwargs)
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        self._settle()
-        return super().state_dict(*args, **kwargs)
-
-    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        self._forget_views()
-        return super().load_state_dict(*args, **kwargs)
-
-    def _apply(self, fn: Any, recurse: bool = True) -> Self:
-        self._forget_views()
-        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        self._forget_views()
-        return self.__dict__.copy()
-
-
-def _plain(name: str, weight: Tensor) -> Synapses:
-    return Synapses(weight)
-
-
-_address: Any = Tensor.data_ptr
-_is_contiguous: Any = Tensor.is_contiguous
-_shape: Any = operator.attrgetter("shape")
-
 
 def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
     return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
@@ -516,34 +394,3 @@ def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
 
 def _cloned(pair: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     return pair[0].clone(), pair[1].clone()
-
-
-def _check_sizes(input_size: int, hidden_sizes: Sequence[int]) -> tuple[int, ...]:
-    if isinstance(hidden_sizes, int) or not isinstance(hidden_sizes, Sequence):
-        raise ValueError(f"hidden_sizes: expected a list with the units of each layer, got {hidden_sizes!r}")
-    if not hidden_sizes:
-        raise ValueError("hidden_sizes: expected at least one layer, got an empty list")
-    for size in (input_size, *hidden_sizes):
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise ValueError(f"sizes of layers: expected positive integers, got {size!r}")
-    return (input_size, *hidden_sizes)
-
-
-def _check_memory(memory: int | Sequence[int], layers: int) -> tuple[int, ...]:
-    """The units of each layer's memory."""
-    each = [memory] * layers if isinstance(memory, int) else memory
-    if not isinstance(each, Sequence) or isinstance(each, str) or len(each) != layers:
-        raise ValueError(f"memory: expected a whole number, or one for each of {layers} layers, got {memory!r}")
-    for units in each:
-        if not isinstance(units, int) or isinstance(units, bool) or units < 0:
-            raise ValueError(f"memory: expected whole numbers of at least 0, got {memory!r}")
-    return tuple(each)
-
-
-def _check_dtype(dtype: torch.dtype | str | None) -> torch.dtype | None:
-    if dtype is None:
-        return None
-    found = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
-    if found not in (torch.float32, torch.float64):
-        raise ValueError(f"dtype: expected float32 or float64, got {dtype!r}")
-    return found

@@ -1,0 +1,207 @@
+"""The parameters of a P-TNCN as its layers see them, shared by threads.
+
+Layers are views of the parameters, made anew where those were replaced. A large matrix may have updates in a queue
+(`ptncn.updates.Synapses`): reading a parameter writes them first.
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from ptncn.network.activations import Activation
+from ptncn.network.backend import Kernel
+from ptncn.network.config import Config
+from ptncn.network.layers import Layer, MakeSynapses, learning_groups, paper_views, view_layers
+from ptncn.updates import LocalLearning, Synapses
+
+
+class Gate:
+    """`with gate.reading:` overlaps with other readers; `with gate.writing:` excludes everyone else.
+
+    A thread may write within its own writing. Writers go first: readers that come later wait for them.
+
+    >>> gate = Gate()
+    >>> with gate.writing, gate.writing:
+    ...     pass
+    """
+
+    def __init__(self) -> None:
+        self.condition = threading.Condition(threading.Lock())
+        self.readers = 0
+        self.waiting = 0
+        self.writer: int | None = None
+        self.depth = 0
+        self.reading = _Reading(self)
+        self.writing = _Writing(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Gate, ()  # a copy of a network has a gate of its own
+
+
+class _Reading:
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
+
+    def __enter__(self) -> None:
+        gate = self.gate
+        with gate.condition:
+            while gate.writer is not None or gate.waiting:
+                gate.condition.wait()
+            gate.readers += 1
+
+    def __exit__(self, *error: object) -> None:
+        gate = self.gate
+        with gate.condition:
+            gate.readers -= 1
+            if not gate.readers:
+                gate.condition.notify_all()
+
+
+class _Writing:
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
+
+    def __enter__(self) -> None:
+        gate, me = self.gate, threading.get_ident()
+        with gate.condition:
+            if gate.writer != me:
+                gate.waiting += 1
+                try:
+                    while gate.writer is not None or gate.readers:
+                        gate.condition.wait()
+                finally:
+                    gate.waiting -= 1
+                gate.writer = me
+            gate.depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        gate = self.gate
+        with gate.condition:
+            gate.depth -= 1
+            if not gate.depth:
+                gate.writer = None
+                gate.condition.notify_all()
+
+
+class LayeredModule(nn.Module):
+    """A module with the weights of a P-TNCN, their layers and what updates them."""
+
+    def _set_up(
+        self,
+        sizes: tuple[int, ...],
+        config: Config,
+        weights: Mapping[str, nn.Parameter],
+        phi: Sequence[Activation],
+        phi_o: Sequence[Activation],
+    ) -> None:
+        """Register the weights. A method, so that options of a learner end at its own `__init__`."""
+        self.sizes, self.config = sizes, config
+        self._phi, self._phi_o = list(phi), list(phi_o)
+        for name, weight in weights.items():
+            self.register_parameter(name, weight)
+        self._shapes: tuple[torch.Size, ...] = tuple(map(_shape, self._parameters.values()))
+        self._views: list[Layer] | None = None
+        self._addresses: tuple[int, ...] = ()
+        self._bound: list[Kernel | None] = []  # the kernel, once it was asked for
+        self._gate = Gate()
+        self._make_synapses: MakeSynapses = _plain
+        synapses = self._synapses()
+        self.learning = LocalLearning(synapses, learning_groups(synapses, config), config)
+
+    def synapses(self) -> dict[str, Tensor]:
+        """The weights under the paper's names and in its orientation, as views: writing into one changes the network.
+
+        W1 (n₀, n₁), M1 (n₁, n₀), V1 (n₁, n₁), U1 (n₁, n₂), E1 (n₁, n₀), and so on for each layer; and the biases,
+        b1 (n₁,) of the drive and c1 (n₀,) of the prediction. A large network at batch 1 or so writes what it learns
+        with a delay of some steps (`ptncn.updates.Synapses`): ask again for views that are up to date.
+        """
+        return paper_views({name: weight.detach() for name, weight in self.named_parameters()}, self.sizes)
+
+    @property
+    def layers(self) -> list[Layer]:
+        """Layers 1 … L as views of the parameters, made anew where those were replaced."""
+        views = self._views
+        if views is None or not self._views_are_current():
+            with self._gate.writing:
+                views = self._views
+                if views is not None and not self._views_are_current():
+                    self._forget_views()
+                    views = None
+                if views is None:  # no other thread was first
+                    views = self._views = self._view_parameters()
+        return views
+
+    def share(self, make: MakeSynapses) -> None:
+        """Send through the matrices that `make` makes of names and weights, such as those that ranks share."""
+        self._forget_views()
+        self._make_synapses = make
+
+    def _synapses(self) -> dict[str, Synapses]:
+        """R1, W1, E1, b1, c1, R2, …"""
+        return {name: part for layer in self.layers for name, part in layer.synapses().items()}
+
+    def _settle(self) -> None:
+        with self._gate.writing:
+            for layer in self._views or ():
+                for part in layer.synapses().values():
+                    part.write()
+
+    def _forget_views(self) -> None:
+        """What is queued goes into the weights it belongs to; where those were replaced, it is void."""
+        self._settle()
+        self.learning.forget_bounds()
+        self._views = None
+        self._bound = []
+
+    def _views_are_current(self) -> bool:
+        """Whether the parameters are where and what they were: `.data` may be rebound without notice."""
+        weights = self._parameters.values()
+        same = self._addresses == tuple(map(_address, weights)) and all(map(_is_contiguous, weights))
+        return same and self._shapes == tuple(map(_shape, weights))
+
+    def _view_parameters(self) -> list[Layer]:
+        weights = {name: weight.detach() for name, weight in super().named_parameters()}
+        dtype = weights["W1"].dtype
+        shapes = dict(zip(self._parameters, self._shapes, strict=True))
+        for name, weight in weights.items():
+            if weight.shape != (shape := shapes[name]) or weight.dtype != dtype:
+                given = tuple(weight.shape)
+                raise ValueError(f"{name}: expected {tuple(shape)} numbers of {dtype}, got {given} of {weight.dtype}")
+        self._addresses = tuple(map(_address, self._parameters.values()))
+        return view_layers(weights, self.sizes, self._phi, self._phi_o, self.config.credit, self._make_synapses)
+
+    def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, nn.Parameter]]:
+        self._settle()
+        return super().named_parameters(*args, **kwargs)
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        self._settle()
+        return super().state_dict(*args, **kwargs)
+
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        self._forget_views()
+        return super().load_state_dict(*args, **kwargs)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        self._forget_views()
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._forget_views()
+        return self.__dict__.copy()
+
+
+def _plain(name: str, weight: Tensor) -> Synapses:
+    return Synapses(weight)
+
+
+_address: Any = Tensor.data_ptr
+_is_contiguous: Any = Tensor.is_contiguous
+_shape: Any = operator.attrgetter("shape")
