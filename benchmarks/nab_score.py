@@ -22,6 +22,8 @@ class File:
     """(T,)"""
     windows: list[tuple[int, int]]
     """First and last row around each anomaly."""
+    seconds: np.ndarray | None = None
+    """(T,) when each row was taken."""
 
 
 def probation(rows: int) -> int:
@@ -42,7 +44,7 @@ def points(file: File, scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray
         length = last - first + 1
         outside[first : last + 1] = False
         until = file.windows[i + 1][0] if i + 1 < len(file.windows) else rows
-        weight[last + 1 : until] = sigmoid(np.arange(1, until - last) / length)
+        weight[last + 1 : until] = sigmoid(np.arange(1, until - last) / max(length - 1, 1))
         inside = np.where(np.arange(first, last + 1) < begin, -np.inf, scores[first : last + 1])
         earliest = np.searchsorted(np.maximum.accumulate(inside), thresholds, side="left")
         credit = sigmoid((earliest - length) / length) / sigmoid(-1.0)

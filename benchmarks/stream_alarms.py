@@ -8,7 +8,7 @@ import numpy as np
 from rich.progress import track
 from river import datasets
 
-from ptncn.streaming import Calibrator, Stream, default_learner
+from ptncn.streaming import Stream
 
 RATES = (0.001, 0.01, 0.05)
 SKIPPED = 1000
@@ -70,24 +70,22 @@ def measure() -> dict[str, Any]:
 
 
 def run(name: str) -> dict[str, Any]:
-    """The defaults of `ptncn stream`, over all seeds; the alarms of each rate come from the same surprises."""
+    """The defaults of `ptncn stream`, over all seeds."""
     *_, count, about = STREAMS[name]
-    passes = [watch(name, seed) for seed in (SEEDS if count else SEEDS_SHORT)]
+    seeds = SEEDS if count else SEEDS_SHORT
+    passes = {rate: [watch(name, seed, rate) for seed in seeds] for rate in RATES}
     return {
         "about": about,
-        "observations": sum(len(surprises) for surprises, *_ in passes),
-        "anomalies": sum(len(at) for _, at, _ in passes),
-        "skipped": passes[0][2],
-        "seeds": len(passes),
-        "rates": {
-            str(rate): judge([(alarms(surprises, rate), at, skipped) for surprises, at, skipped in passes])
-            for rate in RATES
-        },
+        "observations": sum(len(alarm) for alarm, *_ in passes[RATES[0]]),
+        "anomalies": sum(len(at) for _, at, _ in passes[RATES[0]]),
+        "skipped": SKIPPED if count else SHORT,
+        "seeds": len(seeds),
+        "rates": {str(rate): judge(each) for rate, each in passes.items()},
     }
 
 
-def watch(name: str, seed: int) -> tuple[list[float | None], np.ndarray, int]:
-    """The surprises of one pass, where anomalies were planted, and how many observations do not count."""
+def watch(name: str, seed: int, rate: float) -> tuple[np.ndarray, np.ndarray, int]:
+    """The alarms of one pass, where anomalies were planted, and how many observations do not count."""
     make, plant, size, count, _ = STREAMS[name]
     draw = np.random.default_rng(seed)
     values = make(count, draw)
@@ -95,15 +93,7 @@ def watch(name: str, seed: int) -> tuple[list[float | None], np.ndarray, int]:
     at = np.arange(skipped, len(values) - every, every)
     at = at + draw.integers(every - ECHO, size=len(at))
     plant(values, at, size, draw)
-    surprises = [None if out.anomaly is None else out.surprise for out in Stream(values, default_learner)]
-    return surprises, at, skipped
-
-
-def alarms(surprises: list[float | None], rate: float) -> np.ndarray:
-    """(n,) what `Stream(…, alarm_rate=rate)` says, for its calibrator is this one."""
-    calibrator = Calibrator(rate)
-    scores = [0.0 if surprise is None else calibrator.update(surprise) for surprise in surprises]
-    return np.array([calibrator.is_alarm(score) for score in scores])
+    return np.array([out.alarm for out in Stream(values, alarm_rate=rate)]), at, skipped
 
 
 def judge(passes: list[tuple[np.ndarray, np.ndarray, int]]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def alarms(*rows: int) -> np.ndarray:
         ((550,), float(sigmoid(-0.5) / sigmoid(-1.0))),
         ((200, 500), 1.0 - 0.11),
         ((100, 500), 1.0),  # in the probation
-        ((500, 650), 1.0 + 0.11 * float(sigmoid(0.51))),
+        ((500, 650), 1.0 + 0.11 * float(sigmoid(51 / 99))),
     ],
     ids=["silent", "first row", "again in the window", "in the middle", "before", "probation", "soon after"],
 )

@@ -68,9 +68,28 @@ def test_an_event_has_one_peak_and_one_alarm():
     values[1500:1540] += 12.0
     scores = score(values, rate=0.001)
     assert scores.anomaly[1500] > 0.6
-    assert (scores.anomaly[1505:1560] > 0.6).sum() == 0
+    assert (scores.anomaly[1510:1640] > 0.3).sum() == 0
     assert scores.alarm[1500:1600].sum() == 1
     assert scores.severity[1500] > 4
+
+
+@pytest.mark.parametrize(("share", "nines"), [(0.05, 3.5), (0.5, 4.5), (50.0, 6.5)])
+def test_a_value_outside_of_the_range_is_as_rare_as_it_is_far(share, nines):
+    values = np.arange(2001.0) % 2  # from 0 to 1, as expected
+    values[-1] = 1.0 + share
+    for last in (values[-1], 1.0 - values[-1]):
+        values[-1] = last
+        found = score(values, values, level_weight=0.0).unusual[-1]
+        assert found == pytest.approx(nines / (nines + 3))
+
+
+def test_an_event_like_others_before_counts_for_less():
+    values, jumps = np.arange(6001.0) % 2, np.arange(600, 6000, 600)
+    values[jumps] = 1.5 ** np.arange(1, len(jumps) + 1)  # each outside of the range by half of it: 4.5 nines
+    scores = score(values, values, level_weight=0.0, quiet_weight=0.0, bulk=1e9)
+    np.testing.assert_allclose(scores.unusual[jumps], 4.5 / 7.5, rtol=1e-6)
+    nines = 4.5 - 0.5 * np.log10(1 + np.arange(len(jumps)) / 2)
+    np.testing.assert_allclose(scores.anomaly[jumps], nines / (nines + 3), rtol=1e-6)
 
 
 @pytest.mark.parametrize("events", [0, 1])

@@ -69,16 +69,6 @@ def test_alarms_are_counted_beside_what_was_planted(benchmark):
     assert found["precision"] == pytest.approx(1 / 3, abs=1e-4)
 
 
-def test_the_alarms_of_the_benchmark_are_those_of_a_stream(benchmark):
-    from feeds import SMALL, sines
-
-    from ptncn.streaming import Stream
-
-    outs = list(Stream(sines(600), SMALL, alarm_rate=0.05))
-    surprises = [None if out.anomaly is None else out.surprise for out in outs]
-    assert benchmark["stream_alarms"].alarms(surprises, 0.05).tolist() == [out.alarm for out in outs]
-
-
 def test_lines_are_counted_from_file_to_file(benchmark, tmp_path):
     found = benchmark["stream_throughput"].run(2000, tmp_path, [0, 1000])
     assert found["user_seconds"] > 0

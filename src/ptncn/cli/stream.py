@@ -98,6 +98,7 @@ class Forecasting:
     level: float = option("Probability that a value lies within the bounds of its forecast.", 0.9)
     season: int | None = option("Rows of a season, such as 24; default: looked for.", None)
     alarm_rate: float = option("Share of ordinary rows that may give an alarm.", 0.01)
+    alarm_per: str = option("Alarms count once per event that lasts, or per row of it.", "event")
     layer_errors: bool = option("Also write the error of each layer.", False, "--layer-errors")
 
 
@@ -229,6 +230,7 @@ def make_stream(
         "level": forecasting.level,
         "season": forecasting.season,
         "alarm_rate": forecasting.alarm_rate,
+        "alarm_per": forecasting.alarm_per,
         "layer_errors": forecasting.layer_errors,
     }
     source = open_source(

@@ -3,12 +3,17 @@
 #include <math.h>
 #include <stdint.h>
 
-enum { COUNT, BAR, LEFT, THRESHOLD, ACTIVE, BUDGET, SINCE, COMMON };
+#define PAST 16
+enum { COUNT, BAR, LEFT, THRESHOLD, ACTIVE, BUDGET, SINCE, EVENTS, COMMON = EVENTS + PAST };
 enum { SEEN, LARGEST, LEAST, MOST, USUAL, BURST, LAST, MOVES, USUAL_MOVES, LEVEL, MEAN, VARIANCE, TAILS };
 enum { QUANTILE, EXCESS, NUMBER, SPREAD, PARTS };
-enum { POINT, BURSTS, HIGH, LOW, LEVEL_HIGH, LEVEL_LOW, QUIET, KINDS };
+enum { POINT, BURSTS, LEVEL_HIGH, LEVEL_LOW, QUIET, KINDS };
 #define OWN (TAILS + KINDS * PARTS)
 #define LONG 2000.0
+#define BEYOND 0.05
+#define BEYOND_NINES 3.5
+#define LEAST_PAST 2.0
+#define PAST_STEP 0.25
 #define FIRST_BUDGET 0.6
 #define MOST_BUDGET 5.0
 #define OVERDRAFT 0.3
@@ -19,7 +24,7 @@ enum { POINT, BURSTS, HIGH, LOW, LEVEL_HIGH, LEVEL_LOW, QUIET, KINDS };
 
 typedef struct {
     int64_t columns, hold;
-    double share, cap, memory, window, quiet, level, bulk, fade, level_weight, quiet_weight, rate, step, haste, spend;
+    double share, cap, memory, window, quiet, level, bulk, fade, worse, repeat, level_weight, quiet_weight, rate, step, haste, spend;
     int64_t events;
 } Setting;
 
@@ -59,7 +64,7 @@ static double column(double *x, double y, double expected, const Setting *s, dou
     double n = x[SEEN] += 1, error = expected == expected ? fabs(y - expected) : 0;
     if (n == 1) x[LEAST] = x[MOST] = x[LAST] = x[LEVEL] = x[MEAN] = y;
     x[LARGEST] = larger(x[LARGEST], fabs(y));
-    double floor = 1e-9 * x[LARGEST] + 1e-300, usual = x[USUAL], range = x[MOST] - x[LEAST], near = 0.02 * range + floor;
+    double floor = 1e-9 * x[LARGEST] + 1e-300, usual = x[USUAL], range = x[MOST] - x[LEAST], near = 0.01 * range + floor / 2;
     double surprise = n > 2 && error > floor ? smaller(error / larger(usual, floor), 1e6) : 0;
     double taken = n > 30 && usual > 0 ? smaller(error, s->cap * usual) : error, moved = fabs(y - x[LAST]);
     x[USUAL] += larger(1 / n, 1 / s->memory) * (taken - usual);
@@ -67,13 +72,14 @@ static double column(double *x, double y, double expected, const Setting *s, dou
     x[MOVES] += larger(1 / n, 1 / s->quiet) * (moved - x[MOVES]);
     x[USUAL_MOVES] += larger(1 / n, 1 / LONG) * (moved - x[USUAL_MOVES]);
     x[LEVEL] += larger(1 / n, 1 / s->level) * (y - x[LEVEL]);
+    double outside = larger(y - x[MOST], x[LEAST] - y), beyond = 0;
+    if (n > 30 && range > floor && outside > 0) beyond = larger(0, BEYOND_NINES + log10(outside / range / BEYOND));
     double still = x[USUAL_MOVES] > floor ? -log(larger(x[MOVES] / x[USUAL_MOVES], 1e-3)) : 0;
     double found = nines(x + TAILS, log1p(surprise), 0.15, s), burst = tail(x, BURSTS, x[BURST], 0.05, s);
     found = surprise > 0 ? larger(found, burst) : 0; /* what was expected is not unusual, unless as a value */
-    found = larger(found, tail(x, HIGH, y, near, s));
-    found = larger(found, tail(x, LOW, -y, near, s));
-    found = larger(found, s->level_weight * tail(x, LEVEL_HIGH, x[LEVEL], near / 2, s));
-    found = larger(found, s->level_weight * tail(x, LEVEL_LOW, -x[LEVEL], near / 2, s));
+    found = larger(found, beyond);
+    found = larger(found, s->level_weight * tail(x, LEVEL_HIGH, x[LEVEL], near, s));
+    found = larger(found, s->level_weight * tail(x, LEVEL_LOW, -x[LEVEL], near, s));
     found = larger(found, s->quiet_weight * tail(x, QUIET, still, 0.1, s));
     double spread = sqrt(x[VARIANCE]), off = y - x[MEAN], rate = larger(1 / n, 1 / s->bulk);
     *novelty = n > 30 && spread > floor ? smaller(fabs(x[LEVEL] - x[MEAN]) / spread, 4) : 0;
@@ -82,6 +88,23 @@ static double column(double *x, double y, double expected, const Setting *s, dou
     x[VARIANCE] += rate * (off * off * (1 - rate) - x[VARIANCE]);
     x[LEAST] = smaller(x[LEAST], y), x[MOST] = larger(x[MOST], y), x[LAST] = y;
     return found;
+}
+
+static inline int64_t step_of(double nines) {
+    double step = (nines - LEAST_PAST) / PAST_STEP;
+    return step <= 0 ? 0 : step >= PAST - 1 ? PAST - 1 : (int64_t)step;
+}
+
+/* An event for what it is worth beside those before, of which `repeated` counts the ones that were as strong. */
+static double weigh_event(double *x, double found, int same, const Setting *s) {
+    double *past = x + EVENTS, repeated = 0;
+    int64_t now = step_of(found), before = step_of(x[BAR]);
+    for (int64_t k = now; k < PAST; k++) repeated += k == now ? past[k] / 2 : past[k];
+    if (x[COUNT] > (double)s->hold) {
+        if (same) past[before] = larger(0, past[before] - 1);
+        past[now] += 1;
+    }
+    return larger(1e-9, found - s->repeat * log10(1 + repeated));
 }
 
 static void row(double *x, const double *y, const double *expected, const Setting *s, double *out) {
@@ -96,9 +119,11 @@ static void row(double *x, const double *y, const double *expected, const Settin
     found = larger(0, found - log10((double)s->columns));
     if (!x[COUNT]) x[THRESHOLD] = -log10(rate), x[BUDGET] = FIRST_BUDGET;
     x[COUNT] += 1;
-    if (x[LEFT] > 0) x[LEFT] -= 1;
+    for (int k = 0; k < PAST; k++) x[EVENTS + k] *= 1 - 1 / s->bulk;
+    int lasts = x[LEFT] > 0;
+    if (lasts) x[LEFT] -= 1;
     else x[BAR] *= s->fade;
-    double event = found > x[BAR] ? found : 0, severe = larger(x[BAR], x[THRESHOLD]) + SEVERE;
+    double event = found > x[BAR] * (lasts ? 1 + s->worse : 1) ? weigh_event(x, found, lasts, s) : 0, severe = larger(x[BAR], x[THRESHOLD]) + SEVERE;
     double overdraft = smaller(MOST_OVERDRAFT, OVERDRAFT * rate * x[COUNT]);
     if (event) x[BAR] = found, x[LEFT] = (double)s->hold;
     x[BUDGET] = smaller(x[BUDGET] + s->spend * rate, MOST_BUDGET);

@@ -51,6 +51,7 @@ class ForecasterEngine:
         level: float = 0.9,
         season: int | None = None,
         alarm_rate: float = 0.01,
+        alarm_per: str = "event",
         learn: bool = True,
         shared: bool = False,
         keyed: bool = False,
@@ -72,7 +73,7 @@ class ForecasterEngine:
         self._forecaster = Forecaster(self._setting, 1, seasons=self._seasons)
         self._blank = self._forecaster.state[0].copy()
         self._covariates = Covariates(columns.width - self._width, self._width)
-        self._anomaly_setting = AnomalySetting(self._width, rate=alarm_rate)
+        self._anomaly_setting = AnomalySetting(self._width, rate=alarm_rate, events=int(alarm_per == "event"))
         self._anomaly = Anomaly(self._anomaly_setting, 1)
         self._slots = 0
         self.resize(1)

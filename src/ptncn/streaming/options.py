@@ -64,6 +64,8 @@ class StreamOptions:
     """Rows of a season, such as 24; None looks for one."""
     alarm_rate: float = 0.01
     """The share of ordinary observations that may give an alarm."""
+    alarm_per: str = "event"
+    """"event" raises an alarm once for an event that lasts, "row" for each of its rows."""
     learn: bool = True
     """False freezes the weights; states are still corrected."""
     layer_errors: bool = False
@@ -85,6 +87,7 @@ class StreamOptions:
         _check("order", self.order, ("keep", "skip", "stop"))
         _check("weights", self.weights, ("own", "shared"))
         _check("target", self.target, (None, *TARGETS))
+        _check("alarm_per", self.alarm_per, ("event", "row"))
         _check("on_error", self.on_error, ("stop", "skip", "mask"))
         _check("decimal", self.decimal, (".", ","))
         if self.slots < 2:
@@ -101,7 +104,7 @@ class StreamOptions:
             raise ValueError(f"key_limit: expected a positive integer, got {self.key_limit}")
 
 
-FREE_ON_RESUME = ("horizon", "level", "alarm_rate", "layer_errors", "on_error", "key_limit")
+FREE_ON_RESUME = ("horizon", "level", "alarm_rate", "alarm_per", "layer_errors", "on_error", "key_limit")
 """Options that may change when a stream is resumed."""
 
 

@@ -124,6 +124,7 @@ class Processor:
             level=options.level,
             season=options.season,
             alarm_rate=options.alarm_rate,
+            alarm_per=options.alarm_per,
             learn=options.learn,
             shared=options.shared,
             keyed=options.key is not None,

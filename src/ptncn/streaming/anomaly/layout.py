@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-COMMON = ("count", "bar", "left", "threshold", "active", "budget", "since")
-KINDS = ("point", "burst", "high", "low", "level high", "level low", "quiet")
+PAST = 16
+"""Steps of strength by which past events are counted."""
+COMMON = ("count", "bar", "left", "threshold", "active", "budget", "since", *(f"events {k}" for k in range(PAST)))
+KINDS = ("point", "burst", "level high", "level low", "quiet")
 PARTS = ("quantile", "excess", "number", "spread")
 SUMS = (
     *("seen", "largest", "least", "most", "usual", "burst", "last"),
@@ -26,8 +28,8 @@ class AnomalySetting:
 
     columns: int = 1
     hold: int = 100
-    """Rows after a peak in which only what exceeds it is an event."""
-    share: float = 0.15
+    """Rows after a peak in which only what is worse is an event."""
+    share: float = 0.07
     """Tails begin at the quantile that this share of the rows exceeds."""
     cap: float = 5.0
     """An error of more than so many usual ones counts as so many for what is usual, and for bursts."""
@@ -40,10 +42,14 @@ class AnomalySetting:
     level: float = 40.0
     """Rows over which a level is measured."""
     bulk: float = 10_000.0
-    """Rows that tails remember."""
-    fade: float = 0.995
+    """Rows that tails and counts of events remember."""
+    fade: float = 0.96
     """What a row leaves of a peak, after `hold` rows."""
-    level_weight: float = 0.8
+    worse: float = 0.2
+    """By this share of its nines."""
+    repeat: float = 0.5
+    """How much less an event counts that is like others before: so many nines for ten times as many."""
+    level_weight: float = 0.9
     quiet_weight: float = 0.9
     rate: float = 0.01
     """Alarms a row."""

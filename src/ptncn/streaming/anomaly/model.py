@@ -39,8 +39,8 @@ class Scores(NamedTuple):
     """(B,) each."""
 
     anomaly: Array
-    """From 0 to below 1: how rare the row is, at the first row of an event and where it gets worse; elsewhere at most
-    ¼, by how far the levels are from what was seen before."""
+    """From 0 to below 1: how rare the row is, at the first row of an event and where it gets much worse; elsewhere at
+    most ¼, by how far the levels are from what was seen before."""
     unusual: Array
     """The same for every row, within events, too."""
     alarm: NDArray[np.bool_]
@@ -53,11 +53,12 @@ class Scores(NamedTuple):
 class Anomaly(StateRows):
     """Scores rows of `streams` independent streams by their values and what was expected of them.
 
-    A row is unusual as a surprise (its error, beside what is usual), in a burst of surprises, as a value or a level
-    above or below most that were seen, or as values that hardly move. Each has a tail of its own, fitted to the stream
-    as it goes: the chance to exceed it is what makes a spiky stream comparable to a quiet one. The least of these
-    chances counts, in nines: 3 is one row in a thousand. After a peak, only what exceeds it is a new event, for 100
-    rows; then the bar falls.
+    A row is unusual as a surprise (its error, beside what is usual), in a burst of surprises, as a level above or
+    below most that were seen, or as values that hardly move. Each has a tail of its own, fitted to the stream as it
+    goes: the chance to exceed it is what makes a spiky stream comparable to a quiet one. A value outside of the range
+    of all before is unusual by how far. The least likely counts, in nines: 3 is one row in a thousand. After a peak,
+    only what is worse is a new event, for 100 rows; then the bar falls. An event like others before counts for
+    less.
 
     An alarm is an event whose nines exceed a threshold, which rises with each alarm and falls between them, so that
     there are `rate` alarms a row, and never many more. What never changes is never unusual.

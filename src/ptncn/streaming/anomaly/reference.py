@@ -5,12 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ptncn.streaming.anomaly.layout import KINDS, PARTS, SUMS, AnomalySetting, Array, split
+from ptncn.streaming.anomaly.layout import COMMON, KINDS, PARTS, PAST, SUMS, AnomalySetting, Array, split
 
+EVENTS = len(COMMON) - PAST
+"""Where the counts of past events begin."""
 WARM = 30
 """Rows before a tail can be trusted."""
 LEAST = {"point": 0.15, "burst": 0.05, "quiet": 0.1}
-"""The least mean excess; that of values is 2 % of their range, that of levels half of it."""
+"""The least mean excess; that of levels is 1 % of the range of values."""
+BEYOND, BEYOND_NINES = 0.05, 3.5
+"""A value outside of all before by this share of their range has so many nines; one more for ten times the share."""
+LEAST_PAST, PAST_STEP = 2.0, 0.25
+"""Events are counted by their nines, from these on, in such steps."""
 LONG = 2000
 """Rows over which the usual change from one value to the next is measured."""
 FIRST_BUDGET, MOST_BUDGET = 0.6, 5.0
@@ -64,7 +70,7 @@ def columns(own: Array, y: Array, expected: Array, s: AnomalySetting) -> tuple[A
     np.maximum(part["largest"], np.abs(y), out=part["largest"])
     floor = 1e-9 * part["largest"] + 1e-300
     usual, moved = part["usual"].copy(), np.abs(y - part["last"])
-    near = 0.02 * (part["most"] - part["least"]) + floor
+    near = 0.01 * (part["most"] - part["least"]) + floor / 2
     surprise = np.where((n > 2) & (error > floor), np.minimum(error / np.maximum(usual, floor), 1e6), 0.0)
     taken = np.where((n > WARM) & (usual > 0), np.minimum(error, s.cap * usual), error)
     for name, x, rows in (
@@ -80,13 +86,12 @@ def columns(own: Array, y: Array, expected: Array, s: AnomalySetting) -> tuple[A
     still = np.where(changes, -np.log(np.maximum(ratio, 1e-3)), 0.0)
     tails = own[..., len(SUMS) :].reshape(*own.shape[:-1], len(KINDS), len(PARTS))
     found = np.where(surprise > 0, nines(tails[..., 0, :], np.log1p(surprise), LEAST["point"], s), 0.0)
+    found = np.maximum(found, beyond(part, y, floor))
     level = part["level"].copy()
     for kind, x, least, weight in (
         ("burst", part["burst"].copy(), LEAST["burst"], 1.0),
-        ("high", y, near, 1.0),
-        ("low", -y, near, 1.0),
-        ("level high", level, near / 2, s.level_weight),
-        ("level low", -level, near / 2, s.level_weight),
+        ("level high", level, near, s.level_weight),
+        ("level low", -level, near, s.level_weight),
         ("quiet", still, LEAST["quiet"], s.quiet_weight),
     ):
         each = nines(tails[..., KINDS.index(kind), :], x, least, s)
@@ -97,6 +102,15 @@ def columns(own: Array, y: Array, expected: Array, s: AnomalySetting) -> tuple[A
     np.maximum(part["most"], y, out=part["most"])
     part["last"][...] = y
     return found, novelty
+
+
+def beyond(part: dict[str, Array], y: Array, floor: Array) -> Array:
+    """(B, C) how many nines a value has that is outside of the range of all before."""
+    extent = part["most"] - part["least"]
+    outside = np.maximum(y - part["most"], part["least"] - y)
+    known = (part["seen"] > WARM) & (extent > floor) & (outside > 0)
+    share = np.where(known, outside, 1.0) / np.where(known, extent, 1.0)
+    return np.where(known, np.maximum(0.0, BEYOND_NINES + np.log10(share / BEYOND)), 0.0)
 
 
 def distance(part: dict[str, Array], y: Array, floor: Array, s: AnomalySetting) -> Array:
@@ -127,16 +141,33 @@ def step(
         out[i] = *judge(setting, common[0], each), novelty
 
 
+def step_of(nines: float) -> int:
+    """Where events of so many nines are counted."""
+    return min(max(int((nines - LEAST_PAST) / PAST_STEP), 0), PAST - 1)
+
+
+def repeated(past: Array, nines: float) -> float:
+    """How many events before were as strong; of those of the same step, half."""
+    now = step_of(nines)
+    return float(past[now] / 2 + past[now + 1 :].sum())
+
+
 def judge(setting: AnomalySetting, common: Array, each: Array) -> tuple[float, float, float, float]:
     """Event, nines, alarm and column of a row, from the nines of each column."""
     which = int(np.argmax(each)) if each.max() > 0 else 0
     found = max(0.0, float(each.max()) - float(np.log10(setting.columns)))
-    count, bar, left, threshold, active, budget, since = common.tolist()
+    count, bar, left, threshold, active, budget, since = common[:EVENTS].tolist()
     if not count:
         threshold, budget = -float(np.log10(setting.rate)), FIRST_BUDGET
-    left, bar = (left - 1, bar) if left > 0 else (left, bar * setting.fade)
-    event, worse = found if found > bar else 0.0, found > max(bar, threshold) + SEVERE
-    if event:
+    past, lasts = common[EVENTS:], left > 0
+    past *= 1 - 1 / setting.bulk
+    left, bar = (left - 1, bar) if lasts else (left, bar * setting.fade)
+    event, worse = 0.0, found > max(bar, threshold) + SEVERE
+    if found > bar * (1 + setting.worse if lasts else 1.0):
+        event = max(1e-9, found - setting.repeat * float(np.log10(1 + repeated(past, found))))
+        if count + 1 > setting.hold:
+            past[step_of(bar)] = max(0.0, past[step_of(bar)] - lasts)
+            past[step_of(found)] += 1
         bar, left = found, float(setting.hold)
     over = found > 0 and found > threshold
     budget = min(budget + setting.spend * setting.rate, MOST_BUDGET)
@@ -148,5 +179,5 @@ def judge(setting: AnomalySetting, common: Array, each: Array) -> tuple[float, f
     budget, since = (budget - 1, 0.0) if alarm else (budget, since)
     move = 1 - setting.rate if alarm else setting.rate * (4 if over else -max(1.0, budget - 1))
     threshold = max(threshold + (setting.step + setting.haste / setting.rate) * move, 0.1)
-    common[:] = count + 1, bar, left, threshold, active, budget, since
+    common[:EVENTS] = count + 1, bar, left, threshold, active, budget, since
     return event, found, float(alarm), float(which)
