@@ -167,11 +167,16 @@ def test_every_control_of_the_world_does_what_it_says(window, world):
     assert (page.world.drawing.pixels > 0).sum() > 20
     click(window, "#pad-clear")
     assert window.run("return document.getElementById('pad-use').disabled")
-    for name, flag in (("freeze", "frozen"), ("dream", "dreaming"), ("pause", "paused")):
+    for name, flag, words in (
+        ("freeze", "frozen", "Weights are frozen"),
+        ("dream", "dreaming", "Both learners dream"),
+        ("pause", "paused", "The world is paused"),
+    ):
         for on in (True, False):
             click(window, f"#{name}")
             wait(lambda flag=flag, on=on: getattr(page, flag) is on)
             wait(lambda name=name, on=on: pressed(window, name) is on)
+            wait(lambda words=words, on=on: (words in text(window, "story")) is on)
     click(window, "#lesions [data-part='layer 2']")
     wait(lambda: page.runners[0].lesions == ["layer 2"])
     wait(lambda: "Lesioned: layer 2 of the P-TNCN" in text(window, "story"))

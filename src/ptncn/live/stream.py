@@ -39,8 +39,8 @@ MOST_TARGETS = 12
 MOST_ALARMS = 500
 LISTED = 100
 """Keys in the list of a page."""
-PERIOD = 0.15
-"""Seconds between two looks of a visitor."""
+PERIOD, SLOWER = 0.15, 20_000
+"""Seconds between two looks of a visitor, and the rows in sight that double them."""
 PARTS = ("", ".predicted", ".lower", ".upper", ".lower50", ".upper50")
 NAMES = ("at", "row", "anomaly", "alarm", "drift", "against_copy")
 
@@ -234,13 +234,19 @@ class StreamPage:
 
     def news(self, visitor: Visitor) -> list[bytes | dict[str, Any]]:
         """The part of the stream that a visitor looks at, if anything is new about it."""
-        now = time.monotonic()
-        late = now - visitor.view.get("sent", 0.0)
-        if not visitor.view or late < PERIOD or not visitor.changed("window", self._version):
+        view = visitor.view
+        if not view or time.monotonic() < view.get("due", 0.0) or not visitor.changed("window", self._version):
             return []
-        visitor.view["sent"] = now
         with self._lock:
-            return [self._window(visitor)]
+            header, first, rows, fan = self._cut(visitor)
+        # the more rows a window has, the less a new one changes it
+        view["due"] = time.monotonic() + PERIOD * (1 + len(rows) / SLOWER)
+        low = [TARGETS + EACH * index + part for index in range(len(header["targets"])) for part in (2, 4)]
+        high = [*(column + 1 for column in low), ANOMALY, ALARM, DRIFT, AGAINST_COPY, ROW]
+        bucket, thin = thin_out(rows, first, view["points"], low=low, high=high)
+        header |= {"rows": len(thin), "columns": thin.shape[1], "fan": len(fan), "seen": len(rows), "bucket": bucket}
+        # columns, not rows: the chart wants an array for each series
+        return [pack(header, thin.T.tobytes() + fan.transpose(2, 1, 0).tobytes())]
 
     def download(self, key: str | None, start: float | None, end: float | None) -> Iterator[str]:
         """What is seen as CSV, every row of it."""
@@ -264,7 +270,8 @@ class StreamPage:
                     self._count_open(alarm, -1)
             self._alarm_changes += 1
 
-    def _window(self, visitor: Visitor) -> bytes:
+    def _cut(self, visitor: Visitor) -> tuple[dict[str, Any], int, Table, Table]:
+        """What a visitor looks at: a header, the number of the first row, a copy of the rows, and the forecast."""
         view, keyed = visitor.view, self.stream.options.key is not None
         key = view["key"] if keyed and view["key"] is not None else self._most_troubled()
         track = self._tracks.get(key)
@@ -274,19 +281,16 @@ class StreamPage:
         if keyed:
             header["keys"] = self._listed()
         if track is None:
-            return pack({**header, "rows": 0, "columns": 0, "fan": 0, "targets": [], "kept": 0})
-        start = track.ring.last(view["last"])[0, X] if view["last"] is not None else view["start"]
-        first, rows = track.ring.window(start, view["end"])
-        low = [TARGETS + EACH * index + part for index in range(len(self.targets)) for part in (2, 4)]
-        high = [*(column + 1 for column in low), ANOMALY, ALARM, DRIFT, AGAINST_COPY, ROW]
-        bucket, thin = thin_out(rows, first, view["points"], low=low, high=high)
+            return {**header, "targets": [], "kept": 0}, 0, np.empty((0, 0)), np.empty((0, EACH - 1, 0))
+        if view["last"] is None:
+            first, rows = track.ring.window(view["start"], view["end"])
+        else:
+            rows = track.ring.last(view["last"])
+            first = track.ring.total - len(rows)
         ends = track.ring.last(2)[:, X]
         step = float(ends[1] - ends[0]) if len(ends) == 2 else 1.0
-        whole_span = track.ring.last(len(track.ring))[[0, -1], X].tolist()
-        header |= {"rows": len(thin), "columns": thin.shape[1], "fan": len(track.fan), "targets": self.targets}
-        header |= {"seen": len(rows), "bucket": bucket, "step": step, "span": whole_span, "kept": len(track.ring)}
-        # columns, not rows: the chart wants an array for each series
-        return pack(header, thin.T.tobytes() + track.fan.transpose(2, 1, 0).tobytes())
+        header |= {"targets": self.targets, "kept": len(track.ring), "span": track.ring.span(), "step": step}
+        return header, first, rows, track.fan
 
     def _status(self) -> dict[str, Any]:
         stats, now = self.stream.stats, time.monotonic()

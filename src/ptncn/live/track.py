@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -170,12 +171,19 @@ class Ring:
         count = min(count, len(self))
         return self._rows[np.arange(self.total - count, self.total) % len(self._rows)]
 
+    def span(self) -> tuple[float, float]:
+        """The first column of the oldest row and of the newest."""
+        return self._first_column(0), self._first_column(len(self) - 1)
+
     def window(self, start: float | None, end: float | None) -> tuple[int, Table]:
         """The number of the first row from `start` on, and a copy of the rows from there to `end`."""
-        rows = self.last(len(self))
-        first = 0 if start is None else int(np.searchsorted(rows[:, 0], start, "left"))
-        stop = len(rows) if end is None else int(np.searchsorted(rows[:, 0], end, "right"))
-        return self.total - len(rows) + first, rows[first:stop]
+        places, oldest = range(len(self)), self.total - len(self)
+        first = 0 if start is None else bisect_left(places, start, key=self._first_column)
+        stop = len(self) if end is None else bisect_right(places, end, key=self._first_column)
+        return oldest + first, self._rows[np.arange(oldest + first, oldest + stop) % len(self._rows)]
+
+    def _first_column(self, place: int) -> float:
+        return float(self._rows[(self.total - len(self) + place) % len(self._rows), 0])
 
 
 def thin_out(

@@ -317,6 +317,7 @@ function showStatus(message) {
   $("acknowledge-all").disabled = message.open_alarms === 0;
   if (hello.replay) {
     $("stream-pause").setAttribute("aria-pressed", message.paused);
+    $("stream-pause").disabled = $("pace").disabled = message.ended;
     if (document.activeElement !== $("pace")) choosePace(message.speed);
   }
   const doing = message.problem ? `Stopped: ${message.problem}.`
@@ -328,6 +329,7 @@ function showStatus(message) {
   const alarm = `An alarm marks what is more unusual than all but about ${Number((100 * hello.alarm_rate).toPrecision(2))} % of ordinary rows.`;
   const text = `${doing}${key} ${alarm}`;
   if ($("stream-story").textContent !== text) $("stream-story").textContent = text;
+  $("stream-story").classList.toggle("problem", message.problem !== null);
 }
 
 function showAlarms() {
@@ -374,5 +376,5 @@ function makeControls() {
     const id = keys[event.key];
     if (id && !$(id).closest("[hidden]")) { event.preventDefault(); $(id).click(); }
   });
-  new ResizeObserver(() => look()).observe($("anomaly"));
+  new ResizeObserver(([{ contentRect }]) => { if (contentRect.width) look(); }).observe($("anomaly"));
 }

@@ -18,6 +18,7 @@ let state = null;
 let points = [];
 let charts = null;
 let waiting = null;
+let newest = null; // the last frame that was drawn
 let drawn = 0;
 let told = 0;
 let image = null; // one for all pictures, so that there is nothing to clean up 75 times a second
@@ -52,7 +53,7 @@ function paint(now) {
   requestAnimationFrame(paint);
   if (!waiting || !state || ($("calm").checked && now - drawn < 500)) return;
   const { message, pixels } = waiting;
-  waiting = null;
+  [newest, waiting] = [message, null];
   const size = hello.canvas ** 2;
   ["truth", "expected-0", "expected-1"].forEach((id, index) => picture($(id), pixels.subarray(index * size, (index + 1) * size)));
   if (now - told > 400) {
@@ -80,10 +81,11 @@ function drawCurves() {
   if (layers > 0) charts.surprise.set([x, column(4), column(5)]);
 }
 
-// The first errors are huge: what matters is how they compare with repeating the last picture.
+// The first errors are huge: what matters is how they compare with repeating the last picture, and where they are now.
 const errorRange = (plot, low, high) => {
   const copied = (plot.data[3] ?? []).filter((value) => value !== null);
-  return [0, Math.min(high ?? 1, 2.2 * Math.max(1, ...copied)) * 1.05];
+  const now = [plot.data[1]?.at(-1) ?? 0, plot.data[2]?.at(-1) ?? 0];
+  return [0, Math.min(high ?? 1, Math.max(2.2, 2.2 * Math.max(0, ...copied), ...now)) * 1.05];
 };
 
 // Likewise for surprise, whose first values are far above all others.
@@ -136,6 +138,7 @@ function tell(message) {
     $(`facts-${index}`).innerHTML = parts.filter(Boolean).join("<br>");
   });
   $("story").textContent = story(number, mine, other, copied);
+  $("story").classList.toggle("problem", state.problem !== null);
 }
 
 function story(number, mine, other, copied) {
@@ -221,6 +224,7 @@ function showState(message) {
     return item;
   }));
   if (renamed) charts.errors.draw();
+  if (newest) tell(newest); // a paused world sends no frame that would do it
 }
 
 function showLesions() {
