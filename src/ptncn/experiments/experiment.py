@@ -271,7 +271,7 @@ BEST = Row("ptncn", {"preset": "best"}, "P-TNCN (best)", inherit=False, compared
 
 MEMORY = Row(
     "ptncn",
-    {"preset": "best", "memory": 256, "optimizer": "adam", "lr": 0.0015},
+    {"preset": "best", "memory": 256},
     "P-TNCN with memory",
     inherit=False,
     compared_with="ptncn",
