@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ptncn.report.theme import canvas, for_page, legend_below, save, theme
+from ptncn.report.model import canvas, for_page, legend_below, save, theme
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/stability.md"
@@ -130,15 +130,23 @@ def endurance(folder: Path) -> str:
 """  # noqa: E501
 
 
+def by_kind(records: dict[str, Record]) -> dict[str, dict[str, Record]]:
+    """The records of each kind of data that there are some of."""
+    found = {kind: {name: each for name, each in sorted(records.items()) if each["data"] == kind} for kind in TITLES}
+    return {kind: chosen for kind, chosen in found.items() if chosen}
+
+
+def make_page(folder: Path) -> str:
+    parts = [INTRODUCTION]
+    for kind, chosen in by_kind(load(folder)).items():
+        notes = " ".join(record["note"] for record in chosen.values() if "note" in record)
+        picture = f"![Validation error and norms by epoch](figures/stability-{kind}.svg)"
+        commands = "\n".join(record["command"] for record in chosen.values())
+        parts += [TITLES[kind], table(kind, chosen), notes, picture, by_epoch(kind, chosen), f"```\n{commands}\n```"]
+    return "\n\n".join(part.strip() for part in [*parts, endurance(folder)] if part) + "\n"
+
+
 def write_page(folder: Path) -> None:
-    records, parts = load(folder), [INTRODUCTION]
-    for kind, title in TITLES.items():
-        chosen = {name: record for name, record in sorted(records.items()) if record["data"] == kind}
-        if chosen:
-            draw(kind, chosen)
-            commands = "\n".join(record["command"] for record in chosen.values())
-            picture = f"![Validation error and norms by epoch](figures/stability-{kind}.svg)"
-            notes = " ".join(record["note"] for record in chosen.values() if "note" in record)
-            parts += [title, table(kind, chosen), notes, picture, by_epoch(kind, chosen), f"```\n{commands}\n```"]
-    text = "\n\n".join(part.strip() for part in [*parts, endurance(folder)] if part)
-    PAGE.write_text(f"{text}\n", encoding="utf-8")
+    for kind, chosen in by_kind(load(folder)).items():
+        draw(kind, chosen)
+    PAGE.write_text(make_page(folder), encoding="utf-8")
