@@ -65,17 +65,17 @@ def test_the_kernel_and_the_reference_give_the_same_numbers():
 def test_streams_of_a_batch_do_not_know_of_each_other():
     draw = np.random.default_rng(1)
     series = draw.normal(size=(80, 3, 1)).cumsum(0)
-    together = Forecaster(Setting(horizon=2, history=80), 3)
+    together = Forecaster(Setting(horizon=2, history=80, lags=32), 3)
     for row in series:
         batch = together.observe(row)
     for stream in range(3):
-        alone = run(Forecaster(Setting(horizon=2, history=80)), series[:, stream])
+        alone = run(Forecaster(Setting(horizon=2, history=80, lags=32)), series[:, stream])
         np.testing.assert_array_equal(alone[0, -1], batch.mean[stream])
 
 
 def test_rows_in_one_call_give_the_same_numbers_as_one_by_one():
     series = np.sin(np.arange(200) / 3)[:, None] + 0.1 * np.random.default_rng(1).normal(size=(200, 1))
-    once, often = Forecaster(Setting(history=80)), Forecaster(Setting(history=80))
+    once, often = Forecaster(Setting(history=80, lags=32)), Forecaster(Setting(history=80, lags=32))
     whole = once.observe(series, rows=np.zeros(200, dtype=np.int64))
     for t, row in enumerate(series):
         ahead = often.observe(row[None])
@@ -88,7 +88,7 @@ def test_rows_in_one_call_give_the_same_numbers_as_one_by_one():
 def test_a_saved_stream_goes_on_with_the_same_numbers():
     draw = np.random.default_rng(2)
     series = draw.normal(size=(150, 2)).cumsum(0)
-    setting = Setting(columns=2, horizon=4, history=80)
+    setting = Setting(columns=2, horizon=4, history=80, lags=32)
     whole = Forecaster(setting)
     for row in series[:100]:
         whole.observe(row[None])

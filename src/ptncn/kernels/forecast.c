@@ -16,6 +16,8 @@
 #define PRIOR 1.0
 #define OWED 1000.0
 #define SETTLED 8
+#define YOUNG 20.0
+#define MEMORY 1000
 enum { NETWORK, LONG, SHORT, PROFILE };
 
 typedef struct {
@@ -29,7 +31,7 @@ typedef struct {
 } Block;
 
 typedef struct {
-    int64_t count, look, mean, variance, history, season, profile, residual, regret, square, size, low, high, spread, owed, scored, trust;
+    int64_t count, look, mean, variance, reach, history, season, profile, residual, regret, square, size, low, high, spread, owed, scored, trust;
     int64_t made, told, base, last, scale, total;
     Block block[BLOCKS];
 } Layout;
@@ -48,7 +50,7 @@ static int lay_out(const Setting *s, Layout *l) {
         if (sizes[i] < 1 || sizes[i] > 1 << 20) return 0;
     if (s->history < 2 * s->lags + 2 || s->history < s->few + 1 || s->lags < s->short_lags) return 0;
     l->count = place(&at, 1), l->look = place(&at, 1);
-    l->mean = place(&at, C), l->variance = place(&at, C);
+    l->mean = place(&at, C), l->variance = place(&at, C), l->reach = place(&at, C);
     l->history = place(&at, C * s->history);
     l->season = place(&at, C * SEASONS);
     l->profile = place(&at, C * SEASONS * (s->history / 2));
@@ -188,6 +190,9 @@ INLINE void follow(const Setting *s, const double *made, double y, double n, dou
     *spread += rate * (fabs(error) - *spread);
 }
 
+/* The row from which a block learns: before it there is no scale, or too few values for its lags. */
+INLINE int64_t begins(const Setting *s, int j) { return j == LONG && s->lags / 2 > SETTLED ? s->lags / 2 : SETTLED; }
+
 /* What was forecast of y, h + 1 steps before: weigh the experts anew, teach the blocks, move the bounds. */
 INLINE void score(const Run *r, int64_t c, int64_t h, int64_t time, double y) {
     const Setting *s = r->set;
@@ -217,12 +222,11 @@ INLINE void score(const Run *r, int64_t c, int64_t h, int64_t time, double y) {
         trust[0] = s->trust * trust[0] + weight * moved * came;
         trust[1] = s->trust * trust[1] + weight * moved * moved;
     }
-    if (time - h - 1 < SETTLED) return; /* no scale was known */
     read_out(r, c, h, slot, last, r->x + l->base + kept * SEASONS, base, pred);
     for (int j = 0; j < BLOCKS; j++) {
         const Block *b = &l->block[j];
         int64_t group = j == NETWORK ? 0 : c, target = j == NETWORK ? i : h;
-        if (base[j] != base[j]) continue;
+        if (base[j] != base[j] || time - h - 1 < begins(s, j)) continue;
         double *u = r->x + b->usual + (group * b->targets + target) * 2;
         double e = within((y - base[j]) / scale, REACH) - pred[j], limit = s->clip * u[0];
         if ((u[1] += 1) > 32) e = within(e, limit);
@@ -264,11 +268,21 @@ INLINE void learn(const Run *r, int j, int64_t group, int64_t slot, int64_t time
     const Block *b = &r->at->block[j];
     int64_t n = b->n, which = slot * b->groups + group;
     double *P = r->x + b->P + group * (n * (n + 1) / 2), *W = r->x + b->W + group * b->targets * n;
-    if (time < SETTLED) return;
+    if (time < begins(r->set, j)) return;
+    double young = 1 - 1 / (YOUNG + (double)time); /* no more rows are remembered than were seen */
+    if (mu < 1 && young < mu) mu = young;
     memcpy(r->x + b->z + which * n, r->z, (size_t)n * sizeof(double));
     absorb(P, r->z, r->x + b->gain + which * n, r->k, n, mu);
     if (time % EVERY == 0 && mu < 1)
         pull(P, W, r->k, n, b->targets, time / EVERY % n, r->set->ridge * (1 - mu) * (double)(n * EVERY));
+}
+
+/* The root of a mean square that follows slowly, of which no row moves more than its share. */
+INLINE double measure(double *mean, double square, int64_t time) {
+    double rate = time < MEMORY ? 1 / (double)(time + 1) : 1 / (double)MEMORY;
+    if (time > 32 && *mean > 0 && square > CLIP * CLIP * *mean) square = CLIP * CLIP * *mean;
+    *mean += rate * (square - *mean);
+    return sqrt(*mean);
 }
 
 /* The features of column c: autoregressions, then profiles. Returns its part of the network's block. */
@@ -278,11 +292,14 @@ INLINE int64_t look(const Run *r, int64_t c, int64_t slot, int64_t time, double 
     int64_t L = s->history, C = s->columns, H = s->horizon;
     const double *history = r->x + l->history + c * L;
     double y = history[time % L], mean = r->x[l->mean + c], variance = r->x[l->variance + c], *z = r->z;
-    double floor = 1e-9 * (1 + fabs(mean)), scale = variance > 0 ? sqrt(variance) : 0;
+    double floor = 1e-9 * (1 + fabs(mean)), spread = variance > 0 ? sqrt(variance) : 0, square = 0;
+    for (int64_t i = 1; i <= s->lags; i++) z[i - 1] = y - history[(time - i + L * 2) % L];
+    for (int64_t i = 0; i < s->lags; i++) square += z[i] * z[i];
+    double scale = measure(r->x + l->reach + c, square / (double)s->lags, time);
     scale = scale > floor ? scale : floor;
     r->x[l->last + slot * C + c] = y, r->x[l->scale + slot * C + c] = scale;
-    for (int64_t i = 1; i <= s->lags; i++) z[i - 1] = within((y - history[(time - i + L * 2) % L]) / scale, CLIP);
-    double level = within((y - mean) / scale, CLIP);
+    for (int64_t i = 0; i < s->lags; i++) z[i] = within(z[i] / scale, CLIP);
+    double level = within((y - mean) / (spread > floor ? spread : floor), CLIP);
     memcpy(shared, z, (size_t)s->few * sizeof(double));
     shared[s->few] = level;
     z[s->lags] = level, z[s->lags + 1] = 1;

@@ -21,7 +21,7 @@ from ptncn.streaming.forecaster.layout import default_setting, views
 from ptncn.streaming.gauge import Gauge
 from ptncn.streaming.times import CALENDAR
 
-HISTORY = 2048
+HISTORY = 4096
 KEYED_HISTORY = 512
 """Values that are kept of each stream of many: their seasons are at most half as long."""
 

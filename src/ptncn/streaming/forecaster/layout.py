@@ -28,14 +28,14 @@ class Setting:
     """Features from the network."""
     extra: int = 0
     """Other features, such as the hour as harmonics."""
-    history: int = 2048
+    history: int = 4096
     """Values of each column that are kept; no season is longer than half of it."""
-    lags: int = 32
+    lags: int = 48
     few: int = 8
     """Lags of each column beside the network's states."""
     short_lags: int = 8
     profile_lags: int = 16
-    forgetting: float = 0.998
+    forgetting: float = 0.9995
     quick: float = 0.99
     """Forgetting of the short autoregression."""
     ridge: float = 1.0
@@ -75,6 +75,7 @@ def lay_out(setting: Setting) -> dict[str, Part]:
         "look": ((), 0.0),
         "mean": ((C,), 0.0),
         "variance": ((C,), -1.0),
+        "reach": ((C,), 0.0),
         "history": ((C, L), 0.0),
         "season": ((C, SEASONS), 0.0),
         "profile": ((C, SEASONS, L // 2), np.nan),
@@ -149,6 +150,10 @@ DIP = (0.8, 1.2)
 NEAR = 1.35
 """Of seasons whose differences are within this factor of the least, the shortest is taken."""
 CLIP = 5.0
+CUSTOMARY = (7, 12, 24, 48, 52, 96, 144, 168, 288, 336, 365, 672, 1008, 1440, 2016)
+"""Lengths of days, weeks and years; noise hides which of a few neighbouring lags is the season, and one of these is
+taken if it is about as good."""
+ALIKE = 1.02
 
 
 def differences(series: NDArray[np.float64], longest: int) -> NDArray[np.float64]:
@@ -196,5 +201,15 @@ def _best(lags: NDArray[np.int64], found: NDArray[np.float64], known: Sequence[i
     if not len(lags):
         return 0
     good = NEAR * found[lags].min() + 1e-12
-    kept = [m for m in known if lags[0] <= m <= lags[-1] and found[m] <= good]
-    return kept[0] if kept else int(lags[found[lags] <= good][0])
+    best = int(lags[found[lags] <= good][0])
+    near = [m for m in (*CUSTOMARY, *known) if abs(m - best) <= 1 + best // 20 and _alike(m, best, found)]
+    if near:
+        return near[0]
+    kept = [m for m in known if lags[0] <= m <= lags[-1] and found[m] <= good and abs(m - best) > 1 + best // 20]
+    return kept[0] if kept else best
+
+
+def _alike(m: int, best: int, found: NDArray[np.float64]) -> bool:
+    """Whether the series comes back after m rows about as well as after `best`, also after several seasons."""
+    most = (len(found) - 1) // max(m, best)
+    return all(found[k * m] <= ALIKE * found[k * best] + 1e-12 for k in {1, max(most, 1)} if k * m < len(found))

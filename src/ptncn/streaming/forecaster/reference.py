@@ -14,7 +14,11 @@ REACH = 20.0
 EVERY = 4
 """Rows from one reminder of the prior to the next."""
 SETTLED = 8
-"""Rows before readouts learn: until then there is no scale."""
+"""Rows before readouts learn, or half of their lags: until then there is no scale."""
+YOUNG = 20.0
+"""Rows that readouts remember at first; then one more with each row, until forgetting sets in."""
+MEMORY = 1000
+"""Rows over which the scale of changes is measured."""
 FIRST_BOUND, PRIOR = 2.5, 1.0
 OWED = 1000.0
 """Rows over which misses beyond those allowed are remembered."""
@@ -29,20 +33,25 @@ def weigh(regret: Array, square: Array) -> Array:
     return weights
 
 
-def absorb(P: Array, z: Array, mu: float) -> tuple[Array, Array]:
+def absorb(P: Array, z: Array, mu: Array) -> tuple[Array, Array]:
     """P and the gain of recursive least squares after features z: (B, n, n), (B, n)."""
     k = np.einsum("bij,bj->bi", P, z)
     gain = k / (mu + np.einsum("bi,bi->b", z, k))[:, None]
-    return (P - gain[:, :, None] * k[:, None, :]) / mu, gain
+    return (P - gain[:, :, None] * k[:, None, :]) / mu[:, None, None], gain
 
 
-def pull(P: Array, W: Array, j: Rows, certainty: float) -> tuple[Array, Array]:
+def pull(P: Array, W: Array, j: Rows, certainty: Array) -> tuple[Array, Array]:
     """P and W after it was observed that weight j of each stream is 0, as the prior says."""
     at = np.arange(len(P))
     k = P[at, j]
     q = 1.0 / (1.0 / certainty + k[at, j])
     W = W - (q[:, None] * W[at, :, j])[:, :, None] * k[:, None, :]
     return P - q[:, None, None] * k[:, :, None] * k[:, None, :], W
+
+
+def begins(setting: Setting, name: str) -> int:
+    """The row from which a block learns."""
+    return max(SETTLED, setting.lags // 2) if name == "long" else SETTLED
 
 
 class Step:
@@ -149,8 +158,7 @@ class Step:
         _put(v["scored"], known, n)
         self._follow(v, known, n, value, v["made"][at])
         base = v["base"][at]
-        known = known & (origin >= SETTLED)[:, None, :]
-        self._teach(v, slot, known, value, scale, *self._read_out(v, slot, last, base))
+        self._teach(v, slot, origin, known, value, scale, *self._read_out(v, slot, last, base))
 
     def _follow(self, v: dict[str, Array], known: NDArray[np.bool_], n: Array, y: Array, made: Array) -> None:
         """Move bounds, in units of the spread, by a step where they were exceeded, and back a little where not."""
@@ -168,6 +176,7 @@ class Step:
         self,
         v: dict[str, Array],
         slot: Rows,
+        origin: Rows,
         known: NDArray[np.bool_],
         y: Array,
         scale: Array,
@@ -177,7 +186,7 @@ class Step:
         B, C, H = known.shape
         for j, name in enumerate(BLOCKS):
             network = name == "network"
-            learns = known & ~np.isnan(bases[..., j])
+            learns = known & ~np.isnan(bases[..., j]) & (origin >= begins(self.setting, name))[:, None, :]
             u = v[f"{name}.usual"].reshape(B, C, H, 2)
             error = np.clip((y - np.where(learns, bases[..., j], 0.0)) / scale, -REACH, REACH) - predicted[..., j]
             count = u[..., 1] + learns
@@ -223,11 +232,12 @@ class Step:
         lags = (time[:, None] - np.arange(1, s.lags + 1)) % L
         y = v["history"][at, :, time % L]  # (B, C)
         floor = 1e-9 * (1.0 + np.abs(v["mean"]))
-        scale = np.maximum(np.sqrt(np.maximum(v["variance"], 0.0)), floor)
+        spread = np.maximum(np.sqrt(np.maximum(v["variance"], 0.0)), floor)
+        change = y[..., None] - np.take_along_axis(v["history"], lags[:, None, :], axis=2)  # (B, C, lags)
+        scale = np.maximum(self._measure(v["reach"], np.square(change).sum(2) / s.lags, time), floor)
         v["last"][at, slot], v["scale"][at, slot] = y, scale
-        past = np.take_along_axis(v["history"], lags[:, None, :], axis=2)
-        change = np.clip((y[..., None] - past) / scale[..., None], -CLIP, CLIP)  # (B, C, lags)
-        level = np.clip((y - v["mean"]) / scale, -CLIP, CLIP)[..., None]
+        change = np.clip(change / scale[..., None], -CLIP, CLIP)
+        level = np.clip((y - v["mean"]) / spread, -CLIP, CLIP)[..., None]
         one = np.ones((B, C, 1))
         shared = np.concatenate([change[..., : s.few], level], axis=2).reshape(B, -1)
         network = np.concatenate([np.ones((B, 1)), states, extra, shared], axis=1)
@@ -249,22 +259,30 @@ class Step:
             self._learn(v, f"profile {k + 1}", slot, time, z, s.forgetting, season[:, :, k] > 0)
         self._learn(v, "network", slot, time, network[:, None], s.forgetting, everywhere[:, :1])
 
+    def _measure(self, mean: Array, square: Array, time: Rows) -> Array:
+        """The root of a mean square that follows slowly, of which no row moves more than its share."""
+        rate = 1.0 / np.minimum(time + 1, MEMORY)[:, None]
+        most = np.where((time > 32)[:, None] & (mean > 0), CLIP * CLIP * mean, np.inf)
+        mean += rate * (np.minimum(square, most) - mean)
+        return np.sqrt(mean)
+
     def _learn(
         self, v: dict[str, Array], name: str, slot: Rows, time: Rows, z: Array, mu: float, where: NDArray[np.bool_]
     ) -> None:
         """One row of features (B, groups, n) changes P; the gain is kept with them until the targets are known."""
-        b, g = np.nonzero(where & (time >= SETTLED)[:, None])
+        b, g = np.nonzero(where & (time >= begins(self.setting, name))[:, None])
         if not len(b):
             return
         n = self._sizes[name]
         i, j = np.tril_indices(n)
         P = np.empty((len(b), n, n))
         P[:, i, j] = P[:, j, i] = v[f"{name}.P"][b, g]
-        P, gain = absorb(P, z[b, g], mu)
+        memory = np.minimum(mu, 1.0 - 1.0 / (YOUNG + time[b])) if mu < 1 else np.ones(len(b))
+        P, gain = absorb(P, z[b, g], memory)
         v[f"{name}.z"][b, slot[b], g], v[f"{name}.gain"][b, slot[b], g] = z[b, g], gain
         due = time[b] % EVERY == 0
         if mu < 1 and due.any():
-            certainty = self.setting.ridge * (1.0 - mu) * n * EVERY
+            certainty = self.setting.ridge * (1.0 - memory[due]) * n * EVERY
             W = v[f"{name}.W"]
             P[due], W[b[due], g[due]] = pull(P[due], W[b[due], g[due]], time[b[due]] // EVERY % n, certainty)
         v[f"{name}.P"][b, g] = P[:, i, j]
