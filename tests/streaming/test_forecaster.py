@@ -205,3 +205,40 @@ def test_parts_of_a_state_fill_it_without_overlap():
         view += 1
     assert (state == 1).all()
     assert fresh(2, setting).shape == state.shape
+
+
+def test_among_neighbours_that_noise_makes_alike_the_customary_season_is_found():
+    found = set()
+    for seed in range(6):
+        draw = np.random.default_rng(seed)
+        t = np.arange(1500)
+        found.add(
+            find_seasons(np.sin(2 * np.pi * t / 288) + np.cos(6 * np.pi * t / 288) + 0.7 * draw.normal(size=len(t)))[0]
+        )
+    assert found == {288}
+
+
+@pytest.mark.parametrize("season", [50, 53, 286, 291])
+def test_a_clear_season_is_not_rounded_to_a_customary_one(season: int):
+    t = np.arange(1500)
+    assert find_seasons(np.sin(2 * np.pi * t / season) + np.cos(6 * np.pi * t / season))[0] == season
+
+
+def test_under_a_growing_trend_the_readout_is_as_good_as_a_ridge_regression_on_the_same_lags():
+    draw, n, horizon = np.random.default_rng(0), 1200, 24
+    t = np.arange(n)
+    y = 300 + 0.02 * t + 1e-5 * t * t + 3 * np.sin(2 * np.pi * t / 52.2) + draw.normal(size=n) * 0.3
+    made = run(Forecaster(Setting(horizon=horizon)), y[:, None])[0, :, 0, horizon - 1]
+    lags, half = 48, n // 2
+    windows = np.lib.stride_tricks.sliding_window_view(y, lags + 1)
+    past = windows[:, -1:] - windows[:, :-1]
+    origins = np.arange(lags, n - horizon)
+    goal = y[origins + horizon] - y[origins]
+    seen, later = origins < half - horizon, origins >= half
+    ridge = np.linalg.solve(
+        past[: len(origins)][seen].T @ past[: len(origins)][seen] + np.eye(lags),
+        past[: len(origins)][seen].T @ goal[seen],
+    )
+    rival = np.abs(goal[later] - past[: len(origins)][later] @ ridge).mean()
+    ours = np.abs(y[origins + horizon] - made[origins])[later].mean()
+    assert ours < 1.02 * rival

@@ -148,12 +148,13 @@ def fresh(streams: int, setting: Setting) -> Array:
 DIP = (0.8, 1.2)
 """A season's mean square difference is at most this share of the largest at shorter lags: a − b / cycles seen."""
 NEAR = 1.35
-"""Of seasons whose differences are within this factor of the least, the shortest is taken."""
+"""Of seasons whose differences are within this factor of the least, the shortest is taken, or a better one nearby."""
 CLIP = 5.0
 CUSTOMARY = (7, 12, 24, 48, 52, 96, 144, 168, 288, 336, 365, 672, 1008, 1440, 2016)
 """Lengths of days, weeks and years; noise hides which of a few neighbouring lags is the season, and one of these is
 taken if it is about as good."""
-ALIKE = 1.02
+ALIKE = 1.5
+"""Standard errors of a mean square difference, which is about 1/√n of it, by which two lags may differ."""
 
 
 def differences(series: NDArray[np.float64], longest: int) -> NDArray[np.float64]:
@@ -201,7 +202,8 @@ def _best(lags: NDArray[np.int64], found: NDArray[np.float64], known: Sequence[i
     if not len(lags):
         return 0
     good = NEAR * found[lags].min() + 1e-12
-    best = int(lags[found[lags] <= good][0])
+    first = int(lags[found[lags] <= good][0])
+    best = first + int(found[first : min(first + first // 4, lags[-1]) + 1].argmin())
     near = [m for m in (*CUSTOMARY, *known) if abs(m - best) <= 1 + best // 20 and _alike(m, best, found)]
     if near:
         return near[0]
@@ -212,4 +214,6 @@ def _best(lags: NDArray[np.int64], found: NDArray[np.float64], known: Sequence[i
 def _alike(m: int, best: int, found: NDArray[np.float64]) -> bool:
     """Whether the series comes back after m rows about as well as after `best`, also after several seasons."""
     most = (len(found) - 1) // max(m, best)
-    return all(found[k * m] <= ALIKE * found[k * best] + 1e-12 for k in {1, max(most, 1)} if k * m < len(found))
+    limit = 1.0 + ALIKE / np.sqrt(2.0 * len(found))
+    far = {1, most}
+    return most > 0 and sum(found[k * m] for k in far) <= limit * sum(found[k * best] for k in far) + 1e-12
