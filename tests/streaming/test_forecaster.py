@@ -242,3 +242,14 @@ def test_under_a_growing_trend_the_readout_is_as_good_as_a_ridge_regression_on_t
     rival = np.abs(goal[later] - past[: len(origins)][later] @ ridge).mean()
     ours = np.abs(y[origins + horizon] - made[origins])[later].mean()
     assert ours < 1.02 * rival
+
+
+@pytest.mark.parametrize("horizon", [1, 12])
+def test_of_every_thousand_rows_the_bounds_hold_as_many_as_asked_for_also_after_a_switch(horizon: int):
+    draw, n = np.random.default_rng(3), 5100
+    t = np.arange(n)
+    y = np.where(t < 2600, 5 * np.sin(t / 4), 40 + 9 * np.sin(t / 7)) + np.where(t < 3600, 1, 3) * draw.normal(size=n)
+    _, lower, upper = run(Forecaster(Setting(horizon=horizon)), y[:, None])[:, :, 0, horizon - 1]
+    origins = np.arange(n - 5000 - horizon, n - horizon)
+    inside = (lower[origins] <= y[origins + horizon]) & (y[origins + horizon] <= upper[origins])
+    np.testing.assert_allclose(inside.reshape(5, 1000).mean(1), 0.9, atol=0.02)

@@ -14,7 +14,9 @@
 #define EVERY 4
 #define FIRST_BOUND 2.5
 #define PRIOR 1.0
-#define OWED 1000.0
+#define LEAST_BOUND 0.1
+#define WIDEN 1.2
+#define OWED 2000.0
 #define SETTLED 8
 #define YOUNG 20.0
 #define MEMORY 1000
@@ -57,7 +59,7 @@ static int lay_out(const Setting *s, Layout *l) {
     l->residual = place(&at, C * SEASONS * s->profile_lags);
     l->regret = place(&at, C * H * EXPERTS), l->square = place(&at, C * H * EXPERTS);
     l->size = place(&at, C * H), l->scored = place(&at, C * H), l->trust = place(&at, C * H * 2);
-    l->low = place(&at, C * H), l->high = place(&at, C * H), l->spread = place(&at, C * H), l->owed = place(&at, C * H * 2);
+    l->low = place(&at, C * H), l->high = place(&at, C * H), l->spread = place(&at, C * H), l->owed = place(&at, C * H);
     int64_t lines = C * (H * (H + 1) / 2); /* for each horizon as many places as it has steps */
     l->made = place(&at, lines * 3), l->told = place(&at, lines * BLOCKS), l->base = place(&at, lines * SEASONS);
     l->last = place(&at, H * C), l->scale = place(&at, H * C);
@@ -177,16 +179,17 @@ INLINE void experts(const Run *r, int64_t c, int64_t h, int64_t time, double las
     for (int j = 0; j < BLOCKS; j++) said[1 + SEASONS + j] = told[j];
 }
 
-/* Bounds in units of the spread, each moved by a step where it was exceeded, and back a little where it was not; what
- * they owe of late, misses beyond those allowed, moves them, too. `made` is what was said then: the forecast, and how
- * far below and above it the bounds were. */
+/* Bounds in units of the spread, each moved by a step where it was exceeded, and back a little where it was not. What
+ * is owed of late, misses on either side beyond those allowed, widens both. `made` is what was said then: the forecast,
+ * and how far below and above it the bounds were. */
 INLINE void follow(const Setting *s, const double *made, double y, double n, double *low, double *high,
                    double *spread, double *owed) {
     double tail = (1 - s->level) / 2, rate = 1 / n > s->widen ? 1 / n : s->widen, error = y - made[0];
     double below = (-error > made[1]) - tail, above = (error > made[2]) - tail;
     if (n == 1) *low = *high = FIRST_BOUND, *spread = fabs(error);
     *low += s->step * below, *high += s->step * above;
-    owed[0] += below - owed[0] / OWED, owed[1] += above - owed[1] / OWED;
+    *low = *low > LEAST_BOUND ? *low : LEAST_BOUND, *high = *high > LEAST_BOUND ? *high : LEAST_BOUND;
+    *owed += below + above - *owed / OWED;
     *spread += rate * (fabs(error) - *spread);
 }
 
@@ -215,7 +218,7 @@ INLINE void score(const Run *r, int64_t c, int64_t h, int64_t time, double y) {
             square[j] = fade * square[j] + gain * gain;
         }
     follow(s, r->x + l->made + kept * 3, y, n, r->x + l->low + i, r->x + l->high + i,
-           r->x + l->spread + i, r->x + l->owed + i * 2);
+           r->x + l->spread + i, r->x + l->owed + i);
     double *trust = r->x + l->trust + i * 2, moved = mixed - said[0], came = y - said[0];
     if (*usual > 0) { /* least absolute deviations, by weights */
         double weight = 1 / (off > *usual ? off * *usual : *usual * *usual);
@@ -361,10 +364,8 @@ static void observe(const Run *r, const double *y, const double *states, const d
             share = share < 0 ? 0 : share > 1 ? 1 : share;
             double *made = r->x + l->made + kept * 3;
             made[0] = said[0] + share * (mixed - said[0]);
-            const double *owed = r->x + l->owed + i * 2;
-            double debt = s->debt / sqrt(1 + (double)h / 6);
-            made[1] = (r->x[l->low + i] + debt * owed[0]) * spread;
-            made[2] = (r->x[l->high + i] + debt * owed[1]) * spread;
+            spread *= exp(within(s->debt * r->x[l->owed + i], WIDEN));
+            made[1] = r->x[l->low + i] * spread, made[2] = r->x[l->high + i] * spread;
             forecast[i] = made[0], lower[i] = made[0] - made[1], upper[i] = made[0] + made[2];
         }
 }

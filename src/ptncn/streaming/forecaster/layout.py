@@ -46,12 +46,12 @@ class Setting:
     smoothing: float = 0.2
     """Share of the new value in a profile."""
     level: float = 0.9
-    step: float = 0.1
+    step: float = 0.005
     """How far a miss moves a bound, in mean absolute errors."""
-    widen: float = 0.05
+    widen: float = 0.03
     """Rate at which the mean absolute error follows, by which bounds are measured."""
-    debt: float = 0.2
-    """How far each miss beyond those allowed, of the last 1,000 rows, moves a bound."""
+    debt: float = 0.06
+    """By what factor, as its logarithm, a miss beyond those allowed widens the bounds; 2,000 rows remember it."""
     trust: float = 0.9995
     """Memory of how far the mixture is to be trusted against the copied last value."""
 
@@ -88,7 +88,7 @@ def lay_out(setting: Setting) -> dict[str, Part]:
         "low": ((C, H), 0.0),
         "high": ((C, H), 0.0),
         "spread": ((C, H), 0.0),
-        "owed": ((C, H, 2), 0.0),
+        "owed": ((C, H), 0.0),
         "made": ((C, H * (H + 1) // 2, 3), 0.0),
         "told": ((C, H * (H + 1) // 2, len(BLOCKS)), 0.0),
         "base": ((C, H * (H + 1) // 2, SEASONS), np.nan),

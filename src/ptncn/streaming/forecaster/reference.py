@@ -20,7 +20,8 @@ YOUNG = 20.0
 MEMORY = 1000
 """Rows over which the scale of changes is measured."""
 FIRST_BOUND, PRIOR = 2.5, 1.0
-OWED = 1000.0
+LEAST_BOUND, WIDEN = 0.1, 1.2
+OWED = 2000.0
 """Rows over which misses beyond those allowed are remembered."""
 
 Rows = NDArray[np.int64]
@@ -161,14 +162,15 @@ class Step:
         self._teach(v, slot, origin, known, value, scale, *self._read_out(v, slot, last, base))
 
     def _follow(self, v: dict[str, Array], known: NDArray[np.bool_], n: Array, y: Array, made: Array) -> None:
-        """Move bounds, in units of the spread, by a step where they were exceeded, and back a little where not."""
+        """Move bounds, in units of the spread, where they were exceeded, and back a little where not; count misses."""
         s, error = self.setting, y - made[..., 0]
         tail, rate = (1.0 - s.level) / 2, np.maximum(1.0 / np.maximum(n, 1.0), s.widen)
         first = n == 1
-        for i, (name, over) in enumerate((("low", -error > made[..., 1]), ("high", error > made[..., 2]))):
-            _put(v[name], known, np.where(first, FIRST_BOUND, v[name]) + s.step * (over - tail))
-            owed = v["owed"][..., i]
-            _put(owed, known, owed + (over - tail - owed / OWED))
+        below, above = -error > made[..., 1], error > made[..., 2]
+        _put(v["owed"], known, v["owed"] + ((below - tail) + (above - tail) - v["owed"] / OWED))
+        for name, over in (("low", below), ("high", above)):
+            moved = np.where(first, FIRST_BOUND, v[name]) + s.step * (over - tail)
+            _put(v[name], known, np.maximum(moved, LEAST_BOUND))
         spread = np.where(first, np.abs(error), v["spread"])
         _put(v["spread"], known, spread + rate * (np.abs(error) - spread))
 
@@ -302,8 +304,8 @@ class Step:
         mixed = (weigh(v["regret"], v["square"]) * said).sum(-1)
         share = np.clip((v["trust"][..., 0] + PRIOR) / (v["trust"][..., 1] + PRIOR), 0.0, 1.0)
         mean = last + share * (mixed - last)
-        debt = (self.setting.debt / np.sqrt(1 + self._h / 6))[:, None] * v["owed"]
-        below, above = (v["low"] + debt[..., 0]) * v["spread"], (v["high"] + debt[..., 1]) * v["spread"]
+        spread = v["spread"] * np.exp(np.clip(self.setting.debt * v["owed"], -WIDEN, WIDEN))
+        below, above = v["low"] * spread, v["high"] * spread
         v["made"][at] = np.stack([mean, below, above], axis=3)
         out[0][...], out[1][...], out[2][...] = mean, mean - below, mean + above
 
