@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
+import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -126,3 +128,15 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def end_with_parent(code: int) -> None:
+    """Exit with `code` when the process that started this one is gone, even while this one waits in C."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(code)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,11 +1,14 @@
-"""`--ranks`: a command on several processes, which torchrun starts, and starts again after a failure."""
+"""`--ranks`: a command on several processes, started by the launcher of torchrun, and again after one was lost."""
 
 from __future__ import annotations
 
+import logging
 import os
-import subprocess
+import shutil
+import signal
 import sys
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,10 +18,15 @@ from typing import Any, cast
 import typer
 
 from ptncn import checkpoint
+from ptncn.cli.common import note
 from ptncn.distributed import DataParallel, Ranks, RanksError, connect
 from ptncn.experiments.run import Crew, Reporter, RunContext
 from ptncn.learner import Learner
 from ptncn.network.ptncn import PTNCN
+from ptncn.system import end_with_parent
+
+LOST = 75
+"""Exit code of a rank that lost another one: the same command may succeed if it is started again."""
 
 
 class RankCrew(Crew):
@@ -49,18 +57,45 @@ class RankCrew(Crew):
 
 
 def launch(count: int, restarts: int) -> None:
-    """Run this command again on `count` ranks, unless it already is one of them."""
+    """Run this command again on `count` ranks, unless it already is one of them, and exit as they do.
+
+    If a rank is lost, all of them start again from the last checkpoint.
+    """
     if "RANK" in os.environ or count == 1:
         return
-    torchrun = [
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        f"--nproc-per-node={count}",
-        f"--max-restarts={restarts}",
-    ]
-    command = [sys.executable, *torchrun, "-m", "ptncn", *sys.argv[1:]]
-    raise typer.Exit(subprocess.call(command, env={"OMP_NUM_THREADS": "1", **os.environ}))
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher import LaunchConfig, elastic_launch
+
+    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    command = ["-m", "ptncn", *sys.argv[1:]]
+    for attempt in range(restarts + 1):
+        config = LaunchConfig(
+            min_nodes=1,
+            max_nodes=1,
+            nproc_per_node=count,
+            run_id=uuid.uuid4().hex,
+            rdzv_backend="c10d",
+            rdzv_endpoint="localhost:0",
+            max_restarts=0,
+        )
+        try:
+            elastic_launch(config, sys.executable)(*command)
+        except SignalException:
+            raise typer.Exit(130) from None
+        except ChildFailedError as error:
+            codes = {rank: failure.exitcode for rank, failure in sorted(error.failures.items())}
+            if min(codes.values()) >= 0 and LOST not in codes.values():
+                raise typer.Exit(max(codes.values())) from None
+        else:
+            raise typer.Exit(0)
+        killed = [rank for rank, code in codes.items() if code < 0 and code != -signal.SIGTERM]  # which ends the others
+        lost = f"rank {', '.join(map(str, killed))} was killed" if killed else "a rank was lost"
+        if attempt < restarts:
+            note(f"{lost}; all start again from the last checkpoint ({attempt + 1} of {restarts} times)")
+        command = [*(part for part in command if part != "--resume"), "--resume"]
+    raise RanksError(f"--ranks: {lost}, and --max-restarts={restarts} is used up; --resume continues")
 
 
 @contextmanager
@@ -69,10 +104,14 @@ def together(context: RunContext, out: Path, split: str) -> Iterator[tuple[RunCo
     if int(os.environ.get("WORLD_SIZE", 1)) == 1:
         yield context, out, True
         return
-    again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)) > 0
+    end_with_parent(LOST)
+    if int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)) > 0:
+        context = replace(context, resume=True, fresh=False)
     with connect() as ranks, tempfile.TemporaryDirectory() as elsewhere:
         first = ranks.rank == 0
-        crew = RankCrew(ranks, split)
-        context = replace(context, crew=crew, reporter=Reporter(quiet=not first))
-        context = replace(context, resume=True, fresh=False) if again else context
+        if not first and context.resume and out.is_dir():  # what is finished is so for all ranks
+            shutil.copytree(out, elsewhere, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.safetensors"))
+        context = replace(context, crew=RankCrew(ranks, split), reporter=Reporter(quiet=not first))
         yield context, out if first else Path(elsewhere), first
+        if ranks.lost:
+            raise typer.Exit(LOST)

@@ -95,10 +95,12 @@ def train(
                 if first:
                     say_how_to_continue()
                 raise typer.Exit(130) from None
+        if record.status != "finished":
+            if not first and record.notes[-1].startswith("RanksError"):
+                raise typer.Exit(1)  # the first rank says the same
+            raise ValueError("; ".join(record.notes))
         if not first:
             return
-        if record.status != "finished":
-            raise ValueError("; ".join(record.notes))
     for line in record.notes:
         note(f"Note: {line}")
     if as_json:

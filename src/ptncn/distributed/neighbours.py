@@ -43,9 +43,10 @@ class Neighbours:
         upper, second = self._receive(from_above, self.above, DOWN, like)
 
         def wait() -> Received:
-            for each in (*work, first, second):
-                if each is not None:
-                    each[0].wait()
+            with self.ranks.reaching():
+                for each in (*work, first, second):
+                    if each is not None:
+                        each[0].wait()
             return lower, upper
 
         return wait

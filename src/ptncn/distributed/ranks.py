@@ -51,9 +51,20 @@ class Ranks:
             raise RanksError("ranks: expected a process group; use ptncn.distributed.connect(), or torchrun")
         self.group = group
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
+        self.lost = False
+        """Whether another rank could not be reached."""
         self.sent = 0
         """Bytes that this rank has sent, as a ring sends them."""
         self._under_way: list[tuple[Any, Callable[[], object]]] = []
+
+    @contextmanager
+    def reaching(self) -> Iterator[None]:
+        """Around what needs the others: they are lost if it fails."""
+        try:
+            yield
+        except RuntimeError as error:
+            self.lost = True
+            raise RanksError(f"rank {self.rank} lost another rank: {one_line(error)}") from error
 
     def share(self, count: int) -> slice:
         """Which of `count` rows or units this rank has: as many as the others, but for the last ones."""
@@ -77,20 +88,23 @@ class Ranks:
 
     def arrive(self) -> None:
         """Wait for everything that is being gathered."""
-        for work, then in self._under_way:
-            work.wait()
-            then()
+        with self.reaching():
+            for work, then in self._under_way:
+                work.wait()
+                then()
         self._under_way.clear()
 
     def add_up(self, value: Tensor) -> Tensor:
         """The sum over all ranks, in place."""
         self.sent += 2 * value.nbytes * (self.size - 1) // self.size
-        dist.all_reduce(value, group=self.group)
+        with self.reaching():
+            dist.all_reduce(value, group=self.group)
         return value
 
     def spread(self, value: Tensor, source: int) -> Tensor:
         """What rank `source` has, into `value` of all ranks."""
-        dist.broadcast(value, group=self.group, group_src=source)
+        with self.reaching():
+            dist.broadcast(value, group=self.group, group_src=source)
         return value
 
     def spread_rows(self, value: Tensor, source: int) -> Tensor:
@@ -102,7 +116,8 @@ class Ranks:
     def any(self, *flags: bool) -> list[bool]:
         """For each of the flags, whether it is set on any rank."""
         raised = torch.tensor(flags, dtype=torch.uint8)
-        dist.all_reduce(raised, dist.ReduceOp.MAX, group=self.group)
+        with self.reaching():
+            dist.all_reduce(raised, dist.ReduceOp.MAX, group=self.group)
         return [bool(flag) for flag in raised]
 
     def check_same(self, values: Mapping[str, str]) -> None:
@@ -122,7 +137,8 @@ class Ranks:
 
     def _gather(self, whole: Tensor, own: Tensor, then: Callable[[], object] = lambda: None) -> None:
         self.sent += own.nbytes * (self.size - 1)
-        work = _all_gather(whole, own, group=self.group, async_op=True)
+        with self.reaching():
+            work = _all_gather(whole, own, group=self.group, async_op=True)
         self._under_way.append((work, then))
 
 

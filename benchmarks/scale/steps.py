@@ -1,6 +1,6 @@
 """Time and bytes of a learning step on several ranks, against one rank: run it alone on the machine.
 
-    python benchmarks/scale.py --ranks 2 --out results/scale/two-ranks.json
+    python benchmarks/scale/steps.py --ranks 2 --out results/scale/two-ranks.json
 
 Weak scaling: each rank adds `--rows` to the batch, and has one thread. One rank runs the compiled step; the ranks run
 what `ptncn.distributed` runs. Bytes are those that a rank sends, counted by the library and, for all ranks together,

@@ -1,0 +1,1 @@
+"""Measurements of `ptncn.distributed` and `ptncn.spark`; records are in results/scale."""

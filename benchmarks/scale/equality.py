@@ -1,0 +1,183 @@
+"""Do ranks learn what one process learns? Every rule and optimiser, in float64; layers to the bit.
+
+    python benchmarks/scale/equality.py --ranks 2 3 --steps 200
+
+Each rank runs each network twice: by itself with the whole batch, and together with the others. What is compared is
+every prediction, and at the end all weights, moments and states.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import json
+import os
+import time
+from typing import Any
+
+import torch
+from launch import found, write
+
+from ptncn import PTNCN
+from ptncn.distributed import DataParallel, LayerParallel, Ranks, connect
+from ptncn.distributions import DISTRIBUTIONS
+from ptncn.network.activations import NAMES
+from ptncn.network.config import PRESETS, Config
+from ptncn.updates.optimizers import OPTIMIZERS
+
+LR = {"sgd": 0.035, "momentum": 0.005, "nesterov": 0.005, "adam": 0.002, "rmsprop": 0.002, "adafactor": 0.002}
+JUMPS = ("sign", "step")
+"""Activations that are left out: where a drive is 0, rounding decides between the two values."""
+NEEDS: dict[str, dict[str, Any]] = {
+    "readout=rls": {"output": "gaussian", "horizons": (1, 3)},
+    "credit=trace": {"memory": 3},
+    "credit=immediate": {"memory": [3, 0, 2]},
+    "temporal_sign=-1": {"temporal_sign": -1, "lr": 0.01},
+    "temporal_sign=1": {"temporal_sign": 1},
+    **{f"optimizer={name}": {"lr": lr} for name, lr in LR.items()},
+}
+OTHERS: dict[str, dict[str, Any]] = {
+    "max_norm=0.2": {"max_norm": 0.2},
+    "weight_decay=0.01": {"weight_decay": 0.01},
+    "corrections=3": {"corrections": 3},
+    "xi=0.1": {"xi": 0.1},
+    "biases=False": {"biases": False},
+    "first_frame=True": {"first_frame": True},
+    "memory=4": {"memory": 4},
+    "schedule=root": {"schedule": {"kind": "root", "steps": 50}},
+    "error_lr_factor=0.5": {"error_lr_factor": 0.5},
+    "batch of one": {"rows": 1},
+    "large enough to postpone": {"rows": 1, "sizes": [300, 5, 5]},
+}
+
+
+def cases() -> dict[str, dict[str, Any]]:
+    """Each preset, choice, output and activation by itself; optimisers with all rules of teaching and errors."""
+    every = {f"preset={name}": {"preset": name} for name in PRESETS}
+    for option in dataclasses.fields(Config):
+        for choice in option.metadata.get("choices", ()):
+            name = f"{option.name}={choice}"
+            every[name] = {option.name: choice} | NEEDS.get(name, {})
+    every |= {f"output={name}": {"output": name} for name in DISTRIBUTIONS}
+    every |= {f"activation={name}": {"activation": name} for name in NAMES if name not in JUMPS}
+    for optimizer in OPTIMIZERS:
+        for error, teaching in itertools.product(("temporal", "transpose", "fixed"), ("coupled", "small")):
+            options = {"optimizer": optimizer, "error_rule": error, "teaching": teaching, "rescale": "none"}
+            every[f"{optimizer}+{error}+{teaching}"] = options | {"lr": LR[optimizer] / 3, "reduction": "mean"}
+    return every | OTHERS
+
+
+class Pair:
+    """The same network alone and shared, and the batches that both see: masked ones among them."""
+
+    def __init__(self, options: dict[str, Any], ranks: Ranks, kind: str, seed: int) -> None:
+        self.ranks, self.kind = ranks, kind
+        options = {"output": "bernoulli", **options, "seed": seed, "dtype": "float64"}
+        self.rows, sizes = options.pop("rows", 5), options.pop("sizes", [9, 6, 5])
+        self.alone, net = PTNCN(7, sizes, **options), PTNCN(7, sizes, **options)
+        self.again = PTNCN(7, sizes, **options)
+        if kind == "layers":
+            self.alone.compiled = False
+        self.shared: Any = LayerParallel(net, ranks) if kind == "layers" else DataParallel(net, ranks, split=kind)
+        self.chance = torch.Generator().manual_seed(seed)
+
+    def difference(self, steps: int) -> float:
+        """The largest one in predictions, weights, moments and states; 0 only if all bits are equal."""
+        worst = 0.0
+        for step in range(steps):
+            if step % 50 == 0:
+                state, shared_state = self.alone.begin(self.rows), self.shared.begin(self.rows)
+            x = torch.rand(self.rows, 7, generator=self.chance, dtype=torch.float64).round()
+            mask = torch.rand(self.rows, generator=self.chance) < 0.8 if step % 50 > 25 else None
+            expected, got = self.alone.step(x, state, mask=mask).prediction, self._step(x, shared_state, mask)
+            worst = worst if got is None else max(worst, apart(expected, got))
+        if self.kind == "layers":
+            return max(worst, apart(self.alone.snapshot(), self.shared.snapshot()))
+        tree = self.shared.snapshot()
+        self.shared.restore(tree)
+        self.again.restore(tree)  # a snapshot is that of one process
+        assert apart(self.again.snapshot(), self.shared.snapshot()) == 0
+        states = apart(vars(state), vars(shared_state))
+        return max(worst, states, apart(written(self.alone.snapshot()), written(tree)))
+
+    def _step(self, x: torch.Tensor, state: Any, mask: torch.Tensor | None) -> torch.Tensor | None:
+        if self.kind == "layers":
+            prediction: torch.Tensor | None
+            prediction = self.shared.step(x if self.ranks.rank == 0 else None, state, mask=mask)
+            assert (prediction is None) == (self.ranks.rank > 0)
+            return prediction
+        own = self.shared.rows(self.rows)
+        out = self.shared.step(x[own], state, mask=None if mask is None else mask[own])
+        got: torch.Tensor = out.prediction
+        return got
+
+
+def written(tree: dict[str, Any]) -> dict[str, Any]:
+    """A snapshot with the weights that it has once nothing is postponed."""
+    weights = dict(tree["weights"])
+    for name, (pre, post) in tree["postponed"].items():
+        weights[name] = weights[name] + pre.T @ post if len(pre) else weights[name]
+    return {**tree, "weights": weights}
+
+
+def apart(one: Any, other: Any) -> float:
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        return max((apart(one[name], other[name]) for name in one.keys() - {"postponed", "generator"}), default=0.0)
+    if isinstance(one, torch.Tensor):
+        assert one.shape == other.shape
+        return float((one.double() - other.double()).abs().max()) if one.numel() else 0.0
+    assert one == other, (one, other)
+    return 0.0
+
+
+def unfit_for_layers(options: dict[str, Any]) -> bool:
+    """Least squares is refused there, and a rank draws random numbers for its own layers only."""
+    return options.get("readout") == "rls" or options.get("activation") == "bernoulli"
+
+
+def as_rank(arguments: argparse.Namespace) -> None:
+    """One process group for all cases; each rank prints its own differences."""
+    torch.set_num_threads(1)
+    every = cases()
+    with connect() as ranks:
+        for name, kind in itertools.product(arguments.cases or every, arguments.kinds):
+            if kind == "layers" and (ranks.size > 3 or unfit_for_layers(every[name])):
+                continue
+            far = Pair(every[name], ranks, kind, arguments.seed).difference(arguments.steps)
+            print(json.dumps([name, kind, far]), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", type=int, nargs="+", default=[2, 3])
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kinds", nargs="+", default=["rows", "units", "layers"])
+    parser.add_argument("--cases", nargs="+", help="names of cases; all by default")
+    arguments = parser.parse_args()
+    if "RANK" in os.environ:
+        as_rank(arguments)
+        return
+    chosen = ["--steps", str(arguments.steps), "--seed", str(arguments.seed), "--kinds", *arguments.kinds]
+    chosen += ["--cases", *arguments.cases] if arguments.cases else []
+    record: dict[str, Any] = {"steps": arguments.steps, "seed": arguments.seed, "ranks": {}}
+    for count in arguments.ranks:
+        began = time.monotonic()
+        rows = [row for rank in found(count, __file__, *chosen) for row in rank]
+        worst: dict[str, dict[str, float]] = {kind: {} for kind in arguments.kinds}
+        for name, kind, far in rows:
+            worst[kind][name] = max(far, worst[kind].get(name, 0.0))
+        record["ranks"][count] = worst
+        for kind, far in worst.items():
+            name = max(far, key=far.__getitem__)
+            above = sum(not value < 1e-9 for value in far.values())
+            print(f"{count} ranks, {kind}: {len(far)} cases, largest {far[name]:.1e} ({name}), {above} above 1e-9, ")
+        print(f"{time.monotonic() - began:.0f} s")
+    if not arguments.cases:
+        write("equality", record)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""Start ranks as torchrun does, and read what they print."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import socket
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "results" / "scale"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def ranks(
+    count: int, program: Path | str, *arguments: str, timeout: float = 7200.0, **environment: str
+) -> list[tuple[int, str, str]]:
+    """Run a Python program on `count` ranks: for each its exit code, output and errors."""
+    common = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    started = [
+        subprocess.Popen(
+            [sys.executable, str(program), *arguments],
+            env=os.environ | {"OMP_NUM_THREADS": "1"} | common | {"RANK": str(rank)} | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(count)
+    ]
+    try:
+        said = [process.communicate(timeout=timeout) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    return [(process.returncode, *words) for process, words in zip(started, said, strict=True)]
+
+
+def found(count: int, program: Path | str, *arguments: str, **environment: str) -> list[list[Any]]:
+    """What each rank printed, a JSON value a line; a rank that fails ends this program."""
+    lines = []
+    for code, printed, errors in ranks(count, program, *arguments, **environment):
+        if code:
+            raise SystemExit(f"a rank ended with {code}: {errors[-2000:]}")
+        lines.append([json.loads(line) for line in printed.splitlines()])
+    return lines
+
+
+def write(name: str, record: dict[str, Any]) -> None:
+    """Write results/scale/`name`.json, with where and by which command it came about."""
+    import torch
+
+    command = " ".join(["python", f"benchmarks/scale/{Path(sys.argv[0]).name}", *sys.argv[1:]])
+    about = {"command": command, "date": datetime.now(UTC).date().isoformat(), "torch": torch.__version__}
+    about |= {"cores": os.cpu_count(), "machine": platform.machine(), "load": os.getloadavg()[0]}
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps({**about, **record}, indent=1) + "\n")
+    print(f"written: {path.relative_to(ROOT)}")

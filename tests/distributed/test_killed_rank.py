@@ -1,0 +1,48 @@
+"""A lost rank: all start again from the last checkpoint. A lost launcher: its ranks end by themselves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from killed_rank import Training, write_data
+
+SHORT = ("--sequences", "40")
+KILLS_ITSELF = """
+import os, signal, sys
+saved = 0
+def hook(event, args):
+    global saved
+    if event == "os.rename" and str(args[1]).endswith("progress.safetensors"):
+        saved += 1
+        if saved == 3 and not os.path.exists(MARK):
+            open(MARK, "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(hook)
+"""
+
+
+def test_a_run_with_a_killed_rank_ends_with_the_same_numbers(tmp_path):
+    write_data(tmp_path / "data.npy", 60)
+    mark = tmp_path / "killed"
+    (tmp_path / "sitecustomize.py").write_text(f"MARK = {str(mark)!r}\n{KILLS_ITSELF}")
+    whole, hurt = (Training(tmp_path / name, tmp_path / "data.npy", 2, 1, SHORT) for name in ("whole", "hurt"))
+    started = whole.start(), hurt.start(PYTHONPATH=str(tmp_path))
+    said = [launcher.communicate(timeout=600)[1] for launcher in started]
+    assert [launcher.returncode for launcher in started] == [0, 0], said
+    assert mark.exists()
+    assert "rank 0 was killed; all start again from the last checkpoint (1 of 3 times)" in said[1]
+    assert whole.result() == hurt.result()
+
+
+PARENT = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]]).wait()"
+CHILD = "from ptncn.system import end_with_parent as e; import time; e(1); print(1, flush=True); time.sleep(600)"
+
+
+def test_a_process_does_not_outlive_what_started_it():
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, CHILD], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout.readline() == "1\n"
+    parent.kill()
+    parent.wait()
+    assert parent.stdout.read() == ""  # returns when the child, which holds the other end, is gone
+    parent.stdout.close()
