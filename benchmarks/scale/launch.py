@@ -5,32 +5,34 @@ from __future__ import annotations
 import json
 import os
 import platform
-import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import torch
+from links import Place
+from torch.distributed import TCPStore
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "scale"
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def ranks(
-    count: int, program: Path | str, *arguments: str, timeout: float = 7200.0, **environment: str
+    count: int, program: Path | str, *arguments: str, timeout: float = 7200.0, where: Sequence[Place] = ()
 ) -> list[tuple[int, str, str]]:
     """Run a Python program on `count` ranks: for each its exit code, output and errors."""
-    common = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    where = where or [Place((), {"MASTER_ADDR": "127.0.0.1"})] * count
+    common = {"WORLD_SIZE": str(count), "OMP_NUM_THREADS": "1", "MASTER_PORT": "29555"}
+    if not where[0].prefix:  # a store of our own, so that nobody takes its port; a namespace has no other programs
+        store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        common |= {"MASTER_PORT": str(store.port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
     started = [
         subprocess.Popen(
-            [sys.executable, str(program), *arguments],
-            env=os.environ | {"OMP_NUM_THREADS": "1"} | common | {"RANK": str(rank)} | environment,
+            [*where[rank].prefix, sys.executable, str(program), *arguments],
+            env=os.environ | common | {"RANK": str(rank)} | where[rank].environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -46,10 +48,10 @@ def ranks(
     return [(process.returncode, *words) for process, words in zip(started, said, strict=True)]
 
 
-def found(count: int, program: Path | str, *arguments: str, **environment: str) -> list[list[Any]]:
+def found(count: int, program: Path | str, *arguments: str, where: Sequence[Place] = ()) -> list[list[Any]]:
     """What each rank printed, a JSON value a line; a rank that fails ends this program."""
     lines = []
-    for code, printed, errors in ranks(count, program, *arguments, **environment):
+    for code, printed, errors in ranks(count, program, *arguments, where=where):
         if code:
             raise SystemExit(f"a rank ended with {code}: {errors[-2000:]}")
         lines.append([json.loads(line) for line in printed.splitlines()])
@@ -58,8 +60,6 @@ def found(count: int, program: Path | str, *arguments: str, **environment: str) 
 
 def write(name: str, record: dict[str, Any]) -> None:
     """Write results/scale/`name`.json, with where and by which command it came about."""
-    import torch
-
     command = " ".join(["python", f"benchmarks/scale/{Path(sys.argv[0]).name}", *sys.argv[1:]])
     about = {"command": command, "date": datetime.now(UTC).date().isoformat(), "torch": torch.__version__}
     about |= {"cores": os.cpu_count(), "machine": platform.machine(), "load": os.getloadavg()[0]}

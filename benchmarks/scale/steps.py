@@ -1,10 +1,10 @@
-"""Time and bytes of a learning step on several ranks, against one rank: run it alone on the machine.
+"""Time and bytes of a learning step on several ranks with one thread each: run it alone on the machine.
 
-    python benchmarks/scale/steps.py --ranks 2 --out results/scale/two-ranks.json
+    python benchmarks/scale/steps.py efficiency   # 2 ranks against one: weak scaling, and bytes beside dense all-reduce
+    python benchmarks/scale/steps.py layers       # layers on 2 ranks against one rank with 2 threads
+    python benchmarks/scale/steps.py links        # 2, 3 and 4 ranks on loopback and in namespaces: what the model needs
 
-Weak scaling: each rank adds `--rows` to the batch, and has one thread. One rank runs the compiled step; the ranks run
-what `ptncn.distributed` runs. Bytes are those that a rank sends, counted by the library and, for all ranks together,
-by the loopback device. Dense all-reduce is what a ring sends to add up gradients of the size of the weights.
+The blocks of steps that are compared take turns in the same processes; a figure is the median of their ratios.
 """
 
 from __future__ import annotations
@@ -12,17 +12,23 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
-import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
+import torch.distributed as dist
+from dry import dry_step, network
+from launch import found, write
+from links import LINKS, places
+from torch import Tensor
 
-from ptncn import PTNCN
-from ptncn.distributed import DataParallel, LayerParallel, connect
+from ptncn.distributed import DataParallel, LayerParallel, Ranks, connect
+
+GRID = [(units, rows, size) for units in (250, 500, 1000) for rows in (10, 40, 80) for size in (1, 2, 8, 64)]
+SIZES = (1024, 16384, 131072, 1048576)
 
 
 def loopback() -> int:
@@ -30,79 +36,205 @@ def loopback() -> int:
     return int(Path("/sys/class/net/lo/statistics/tx_bytes").read_text())
 
 
-def seconds(step: Any, state: Any, frames: torch.Tensor, warm_up: int) -> list[float]:
-    taken = []
+def timed(step: Callable[[Tensor], Any], frames: Tensor) -> float:
+    """Seconds a step."""
+    before = time.perf_counter()
     for x in frames:
-        before = time.perf_counter()
-        step(x, state)
-        taken.append(time.perf_counter() - before)
-    return taken[warm_up:]
+        step(x)
+    return (time.perf_counter() - before) / len(frames)
 
 
-def measure(arguments: argparse.Namespace) -> None:
-    """One rank's part; the first rank prints the record."""
-    torch.set_num_threads(1)
-    sizes, options = [arguments.units] * arguments.layers, {"preset": arguments.preset}
-    chance = torch.Generator().manual_seed(0)
-    with connect() as ranks:
-        rows = arguments.rows * ranks.size
-        frames = torch.rand(arguments.steps + 5, rows, arguments.inputs, generator=chance)
-        record: dict[str, Any] = {**vars(arguments), "torch": torch.__version__, "cores": os.cpu_count()}
-        if ranks.size == 1:
-            net = PTNCN(arguments.inputs, sizes, **options)
-            taken = seconds(net.step, net.begin(rows), frames, 5)
-        else:
-            net = PTNCN(arguments.inputs, sizes, **options)
-            layered = arguments.split == "layers"
-            shared: Any = LayerParallel(net, ranks) if layered else DataParallel(net, ranks, split=arguments.split)
-            own = slice(None) if layered else shared.rows(rows)
-            sent, through = ranks.sent, loopback()
-            taken = seconds(shared.step, shared.begin(rows), frames[:, own], 5)
-            weights = sum(weight.numel() for weight in net.parameters()) * 4
-            record |= {
-                "bytes_a_step": (ranks.sent - sent) / len(frames),
-                "loopback_bytes_a_step": (loopback() - through) / len(frames),
-                "dense_all_reduce_bytes_a_step": 2 * weights * (ranks.size - 1) / ranks.size,
-            }
-        record |= {"ranks": ranks.size, "batch": rows, "seconds": median(taken), "all_seconds": taken}
-        if ranks.rank == 0:
-            print(json.dumps(record), flush=True)
+def alone_step(options: dict[str, Any], rows: int, *, compiled: bool = True) -> Callable[[Tensor], Any]:
+    net = network(**options)
+    net.compiled = compiled and net.compiled
+    state = net.begin(rows)
+    return lambda x: net.step(x, state)
 
 
-def launch(count: int, *more: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*command, __file__, *more], check=True, stdout=subprocess.PIPE, text=True, env=environment)
-    return json.loads(done.stdout.splitlines()[-1])
+def shared_step(options: dict[str, Any], ranks: Ranks, kind: str, rows: int) -> Callable[[Tensor], Any]:
+    net = network(**options)
+    shared: Any = LayerParallel(net, ranks) if kind == "layers" else DataParallel(net, ranks, split=kind)
+    own = slice(None) if kind == "layers" else shared.rows(rows)
+    state = shared.begin(rows)
+    return lambda x: shared.step(x[own], state)
+
+
+def random_frames(steps: int, rows: int, inputs: int) -> Tensor:
+    return torch.rand(steps, rows, inputs, generator=torch.Generator().manual_seed(0))
+
+
+def efficiency(ranks: Ranks, arguments: argparse.Namespace) -> dict[str, Any]:
+    """T(rows) of one rank over T(rows · ranks) of all ranks."""
+    options = {"units": arguments.units, "layers": arguments.layers, "inputs": 784, "preset": arguments.preset}
+    rows, whole = arguments.rows, arguments.rows * ranks.size
+    alone, shared = alone_step(options, rows), shared_step(options, ranks, arguments.split, whole)
+    few, many = random_frames(arguments.steps, rows, 784), random_frames(arguments.steps, whole, 784)
+    rounds, sent, through = [], 0, 0
+    for turn in range(arguments.rounds + 1):
+        dist.barrier()
+        one = timed(alone, few) if ranks.rank == 0 else 0.0
+        dist.barrier()
+        before = ranks.sent, loopback()
+        together = timed(shared, many)
+        sent, through = ranks.sent - before[0], loopback() - before[1]
+        rounds += [[one, together]] if turn else []
+    weights = sum(weight.numel() for weight in network(**options).parameters())
+    dense, before_dense = torch.zeros(weights), loopback()
+    began = time.perf_counter()
+    dist.all_reduce(dense)
+    return {
+        **options,
+        "rows": rows,
+        "split": arguments.split,
+        "rounds": rounds,
+        "efficiency": median(one / together for one, together in rounds) if ranks.rank == 0 else None,
+        "bytes_a_step": sent / arguments.steps,
+        "loopback_bytes_a_step": through / arguments.steps,
+        "dense_all_reduce_seconds": time.perf_counter() - began,
+        "dense_all_reduce_loopback_bytes": loopback() - before_dense,
+    }
+
+
+def layers(ranks: Ranks, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Layers on ranks against one rank with as many threads, compiled and not."""
+    out = []
+    for units in (50, 200, 500, 1000, 2000):
+        options = {"units": units, "layers": 2 * ranks.size, "inputs": units, "preset": arguments.preset}
+        frames = random_frames(max(3, min(100, 20000 // units)), arguments.rows, units)
+        steps = {
+            name: alone_step(options, arguments.rows, compiled=name == "compiled") for name in ("compiled", "torch")
+        }
+        shared = shared_step(options, ranks, "layers", arguments.rows)
+        rounds: list[dict[str, float]] = []
+        for turn in range(arguments.rounds // 2 + 1):
+            taken = {}
+            for name, step in steps.items():
+                dist.barrier()
+                torch.set_num_threads(ranks.size)
+                taken[name] = timed(step, frames) if ranks.rank == 0 else 0.0
+                torch.set_num_threads(1)
+            dist.barrier()
+            taken["layers"] = timed(shared, frames)
+            rounds += [taken] if turn else []
+        out.append({**options, "rows": arguments.rows} | {key: median(r[key] for r in rounds) for key in rounds[0]})
+    return out
+
+
+def exchanges(ranks: Ranks) -> dict[str, list[list[float]]]:
+    """Seconds of one exchange by its kind and bytes: [bytes of a rank, seconds]."""
+    times: dict[str, list[list[float]]] = {"gather": [], "add": [], "pass": []}
+    for size in SIZES:
+        own, whole = torch.zeros(size // 4), torch.zeros(ranks.size * (size // 4))
+        after, before = (ranks.rank + 1) % ranks.size, (ranks.rank - 1) % ranks.size
+
+        def gather(own: Tensor = own, whole: Tensor = whole) -> None:
+            dist.all_gather_into_tensor(whole, own)
+
+        def add(own: Tensor = own) -> None:
+            dist.all_reduce(own)
+
+        def hand_on(own: Tensor = own, whole: Tensor = whole, after: int = after, before: int = before) -> None:
+            sent = dist.isend(own, after)
+            dist.irecv(whole[: len(own)], before).wait()
+            sent.wait()
+
+        for kind, work in (("gather", gather), ("add", add), ("pass", hand_on)):
+            dist.barrier()
+            work()
+            samples = [timed(lambda _, work=work: work(), torch.zeros(10, 1)) for _ in range(3)]
+            times[kind].append([size, median(samples)])
+    return times
+
+
+def on_link(ranks: Ranks, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Exchanges, and for each kind of parallelism a step with the others and one that all ranks take by themselves."""
+    options = {"units": arguments.units, "layers": 4, "inputs": arguments.units, "preset": arguments.preset}
+    rows = arguments.rows * 2
+    frames, record = random_frames(arguments.steps, rows, arguments.units), {"exchanges": exchanges(ranks), "steps": {}}
+    for kind in ("units", "rows", "layers"):
+        shared = shared_step(options, ranks, kind, rows)
+        dry, log = dry_step(network(**options), kind, ranks.rank, ranks.size, rows)
+        rounds = []
+        for turn in range(4):
+            dist.barrier()
+            together = timed(shared, frames)
+            dist.barrier()
+            log.log.clear()
+            by_itself = timed(dry, frames)
+            rounds += [[together, by_itself]] if turn else []
+        logged = [[what, size] for what, size in log.log[: len(log.log) // len(frames)]]
+        times = [median(column) for column in zip(*rounds, strict=True)]
+        record["steps"][kind] = {"seconds": times[0], "dry_seconds": times[1], "exchanges": logged}
+    return {**options, "rows": rows, **record}
+
+
+def grid(ranks: Ranks, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """What one process takes for the part of one of `size` ranks, and for the whole, by width, batch and `size`."""
+    out = []
+    for units, rows, size in GRID:
+        options = {"units": units, "layers": 4, "inputs": units, "preset": arguments.preset}
+        frames = random_frames(6 if units < 1000 else 3, rows, units)
+        steps = {"units": dry_step(network(**options), "units", 0, size, rows)[0]}
+        if size == 1:
+            steps = {"alone": alone_step(options, rows)}
+        if size == 2:
+            steps["layers"] = dry_step(network(**options), "layers", 0, 4, rows)[0]
+        for kind, step in steps.items():
+            times = [timed(step, frames) for _ in range(3)]
+            out.append({"units": units, "rows": rows, "size": size, "kind": kind, "seconds": median(times[1:])})
+    return out
+
+
+WHAT = {"efficiency": efficiency, "layers": layers, "links": on_link, "grid": grid}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--rows", type=int, default=20)
-    parser.add_argument("--units", type=int, default=1000)
+    parser.add_argument("what", choices=WHAT)
+    parser.add_argument("--ranks", type=int, nargs="+")
+    parser.add_argument("--rows", type=int, default=20, help="of a rank")
+    parser.add_argument("--units", type=int, help="of a layer")
     parser.add_argument("--layers", type=int, default=3)
-    parser.add_argument("--inputs", type=int, default=784)
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--preset", default="paper")
-    parser.add_argument("--split", default="units", choices=("units", "rows", "layers"))
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--steps", type=int, default=15, help="in a block")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--preset", default="best")
+    parser.add_argument("--split", default="units", choices=("units", "rows"))
     arguments = parser.parse_args()
+    arguments.units = arguments.units or {"links": 500}.get(arguments.what, 1000)
     if "RANK" in os.environ:
-        arguments.out = None
-        measure(arguments)
+        torch.set_num_threads(1)
+        with connect() as ranks:
+            print(json.dumps(WHAT[arguments.what](ranks, arguments)), flush=True)
         return
-    given = sys.argv[1:]
-    runs = [(launch(1, *given), launch(arguments.ranks, *given)) for _ in range(arguments.repeats)]
-    efficiency = [alone["seconds"] / together["seconds"] for alone, together in runs]
-    found = {"command": " ".join(["python", "benchmarks/scale.py", *given]), "efficiency": efficiency, "runs": runs}
-    if arguments.out is not None:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(found, indent=1) + "\n")
-    together = runs[-1][1]
-    print(f"efficiency {median(efficiency):.2f}; a rank sends {together['bytes_a_step']:,.0f} bytes a step, ", end="")
-    print(f"dense all-reduce would send {together['dense_all_reduce_bytes_a_step']:,.0f}")
+    given = [arguments.what]
+    for name in ("rows", "units", "layers", "steps", "rounds", "preset", "split"):
+        given += [f"--{name}", str(getattr(arguments, name))]
+    if arguments.what != "links":
+        ((record,), *_) = found((arguments.ranks or [2])[0], __file__, *given)
+        if arguments.what == "efficiency":
+            print(
+                f"efficiency {record['efficiency']:.3f}; a rank sends {record['bytes_a_step']:,.0f} bytes a step, ",
+                end="",
+            )
+            print(f"all ranks {record['loopback_bytes_a_step']:,.0f} on the wire; ", end="")
+            print(f"dense all-reduce {record['dense_all_reduce_loopback_bytes']:,.0f}")
+        elif arguments.what == "layers":
+            for row in record:
+                one, both = min(row["compiled"], row["torch"]), row["layers"]
+                print(
+                    f"{row['units']} units: one rank {one * 1e3:.2f} ms, layers {both * 1e3:.2f} ms, {one / both:.2f} ×"
+                )
+        write(arguments.what, {"found": record})
+        return
+    runs = []
+    for link in LINKS:
+        for count in arguments.ranks or (2, 3, 4):
+            with places(link, count) as where:
+                record = [rank[0] for rank in found(count, __file__, *given, where=where)]
+            runs.append({"link": link.name, "ranks": count, "by_rank": record})
+            print(link.name, count, {kind: step["seconds"] for kind, step in record[0]["steps"].items()}, flush=True)
+    ((single,),) = found(1, __file__, "grid", *given[1:])
+    write("links", {"runs": runs, "grid": single})
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,6 +32,7 @@ def main() -> None:
             yield from (f"{out.key} {out.forecast} {out.alarm}" for out in process(self.advance, self.state, row))
 
     env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_python_executable(sys.executable)
     rows = [{"device": f"d{i % 2}", "time": 60.0 * (i // 2), "load": float(i)} for i in range(20)]
     env.from_collection(rows).key_by(lambda row: row["device"]).process(Forecast(), Types.STRING()).print()
     env.execute()

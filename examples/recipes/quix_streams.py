@@ -18,12 +18,16 @@ def process(row: dict[str, Any], state: Any) -> dict[str, Any]:
     return {**row, "predicted": out.prediction, "forecast": out.forecast, "anomaly": out.anomaly, "alarm": out.alarm}
 
 
+def forecasts(app: Any) -> Any:
+    rows = app.dataframe(app.topic("readings", key_deserializer="str", value_deserializer="json"))
+    return rows.apply(process, stateful=True)
+
+
 def main() -> None:
     from quixstreams import Application
 
     app = Application(broker_address="localhost:9092", processing_guarantee="exactly-once")
-    rows = app.dataframe(app.topic("readings", key_deserializer="str", value_deserializer="json"))
-    rows.apply(process, stateful=True).to_topic(app.topic("forecasts", value_serializer="json"))
+    forecasts(app).to_topic(app.topic("forecasts", value_serializer="json"))
     app.run()
 
 

@@ -7,8 +7,10 @@ import json
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -68,8 +70,88 @@ def test_ray_actors_go_on_from_the_states_they_handed_out(expected):
     assert [out.forecast for out in found] == expected
 
 
-@pytest.mark.parametrize(("name", "package"), [("flink", "pyflink"), ("ray_actors", "ray")])
-def test_the_engine_runs_where_its_package_is(name, package):
+def needs(package: str) -> None:
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"needs {package}")
-    subprocess.run([sys.executable, str(RECIPES / f"{name}.py")], check=True, timeout=300)
+
+
+@pytest.mark.parametrize(("name", "package"), [("flink", "pyflink"), ("ray_actors", "ray")])
+def test_the_engine_runs_where_its_package_is(name, package):
+    needs(package)
+    done = subprocess.run([sys.executable, str(RECIPES / f"{name}.py")], capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-2000:]
+    count, devices = 20, {"flink": 2, "ray_actors": 4}[name]
+    rows = [{"device": f"d{i % devices}", "time": 60.0 * (i // devices), "load": float(i)} for i in range(count)]
+    for out in Stream(**OPTIONS).feed(rows):
+        assert str(out.forecast) in done.stdout
+
+
+@pytest.fixture
+def cluster() -> SimpleNamespace:
+    """The mock cluster that librdkafka brings along: real sockets, with the rows in the topic `readings`."""
+    needs("confluent_kafka")
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 0})
+    for row in ROWS:
+        producer.produce("readings", key=row["device"], value=json.dumps(row))
+    assert producer.flush(60) == 0
+    (broker,) = producer.list_topics("readings", timeout=60).brokers.values()
+    return SimpleNamespace(
+        address=f"{broker.host}:{broker.port}", topics=lambda: producer.list_topics(timeout=60).topics
+    )
+
+
+def by_device(outs: Iterable[tuple[str, Any]]) -> dict[str, list]:
+    """Partitions of a topic come in any order, and the rows of a device in theirs."""
+    found: dict[str, list] = {}
+    for device, forecast in outs:
+        found.setdefault(device, []).append(forecast)
+    return found
+
+
+def test_a_kafka_consumer_reads_a_cluster(expected, cluster):
+    from confluent_kafka import Consumer
+
+    kafka, base, found = recipe("kafka_consumer"), sqlite3.connect(":memory:"), []
+    consumer = Consumer({"bootstrap.servers": cluster.address, "group.id": "ptncn", "auto.offset.reset": "earliest"})
+    consumer.subscribe(["readings"])
+    while len(found) < len(ROWS):
+        message = consumer.poll(60)
+        assert message is not None
+        found += kafka.process(base, message)
+    consumer.close()
+    base.close()
+    wanted = by_device((row["device"], forecast) for row, forecast in zip(ROWS, expected, strict=True))
+    assert by_device((out.key, out.forecast) for out in found) == wanted
+
+
+def test_quix_streams_reads_a_cluster(expected, cluster, tmp_path):
+    needs("quixstreams")
+    from quixstreams import Application
+    from quixstreams.models.topics import TopicConfig, TopicManager
+
+    class Admin:
+        """The mock cluster says nothing of how its topics are set up."""
+
+        def inspect_topics(self, names: list[str], timeout: float | None = None) -> dict[str, TopicConfig]:
+            settings = {"cleanup.policy": "delete", "retention.ms": "-1"}
+            return {name: TopicConfig(num_partitions=4, replication_factor=1, extra_config=settings) for name in names}
+
+        def list_topics(self, timeout: float | None = None) -> Any:
+            return cluster.topics()
+
+    app = Application(
+        broker_address=cluster.address,
+        consumer_group="ptncn",
+        auto_offset_reset="earliest",
+        auto_create_topics=False,
+        use_changelog_topics=False,
+        state_dir=tmp_path,
+        topic_manager=TopicManager(topic_admin=Admin(), consumer_group="ptncn"),
+        loglevel=None,
+    )
+    recipe("quix_streams").forecasts(app)
+    found = app.run(count=len(ROWS), timeout=120)
+    wanted = by_device((row["device"], forecast) for row, forecast in zip(ROWS, expected, strict=True))
+    assert by_device((row["device"], row["forecast"]) for row in found) == wanted

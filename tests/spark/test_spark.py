@@ -31,7 +31,7 @@ def test_forecasts_equal_those_of_one_process_to_the_last_digit_also_after_a_res
     (tmp_path / "in").mkdir()
     for part in ("000[01].csv", "000[23].csv"):
         for path in (tmp_path / "all").glob(part):
-            shutil.copy(path, tmp_path / "in")
+            shutil.copy2(path, tmp_path / "in")
         run(tmp_path, "--horizon", "2")
     expected, said = readings.expected(tmp_path / "in", 2), readings.said(tmp_path / "out")
     assert len(said) == len(expected) == 300

@@ -39,3 +39,17 @@ def test_a_state_of_another_version_or_with_other_options_is_refused_in_one_line
         Advance(horizon=1)(other, [[3.0]])
     with pytest.raises(BlobError, match=r"^state of a stream with other options$"):
         Advance(horizon=2)(state, [[3.0]])
+
+
+def test_states_that_come_back_are_decoded_only_if_their_stream_was_not_kept(monkeypatch):
+    decoded, load = [], Stream.load_bytes
+    monkeypatch.setattr(Stream, "load_bytes", lambda stream, state: (decoded.append(state), load(stream, state)))
+    feeds = {key: _rows(key, seed, 4) for seed, key in enumerate("abc")}
+    advance, states = Advance(keep=2, key="device", targets=("load",), timestamp="time"), dict.fromkeys(feeds)
+    for key in "aabbab":
+        states[key], _ = advance(states[key], feeds[key][:1])
+        feeds[key] = feeds[key][1:]
+    assert decoded == []
+    states["c"], _ = advance(None, feeds["c"][:1])
+    advance(states["a"], feeds["a"][:1])
+    assert decoded == [states["a"]]

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.nn.functional import pad
 
 from ptncn.system import one_line
 
@@ -81,9 +82,16 @@ class Ranks:
     def gather_columns(self, own: Tensor, count: int) -> Tensor:
         """(B, count) the columns of all ranks; they are there after `arrive`."""
         each, rows = -(-count // self.size), len(own)
-        blocks = own.new_empty(self.size * each, rows)
+        blocks = own.new_empty(self.size, rows, each)
         whole = own.new_empty(rows, count)
-        self._gather(blocks, _padded(own.T, each), then=lambda: whole.copy_(blocks[:count].T))
+
+        def place() -> None:
+            for rank, block in enumerate(blocks):
+                part = whole[:, rank * each : (rank + 1) * each]
+                part.copy_(block[:, : part.shape[1]])
+
+        own = own.contiguous() if own.shape[1] == each else pad(own, (0, each - own.shape[1]))
+        self._gather(blocks.view(-1), own.view(-1), then=place)
         return whole
 
     def arrive(self) -> None:

@@ -41,6 +41,7 @@ def local_session(cores: int = 2, **settings: Any) -> SparkSession:
     chosen = {
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": str(cores),
+        "spark.python.authenticate.socketTimeout": "120s",
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
         **settings,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +19,7 @@ from ptncn.streaming.errors import RowError, StreamError
 from ptncn.streaming.options import TARGET, StreamOptions, default_learner
 from ptncn.streaming.processor import Processor
 from ptncn.streaming.results import Forecast, Observation, Results
-from ptncn.streaming.sources import IterableSource, Source
+from ptncn.streaming.sources import Block, IterableSource, Source
 from ptncn.system import write_atomically
 
 
@@ -101,9 +102,14 @@ class Stream(Processor):
         source = IterableSource(rows)
         observations: list[Observation] = []
         while (block := source.read(256)) is not None:
-            observations += self._process(block, "rows")
-            self._raise_failure()
+            observations += self.feed_block(block)
         return observations
+
+    def feed_block(self, block: Block) -> Results:
+        """The same for a block of rows, with the results as arrays."""
+        results = self._process(block, "rows")
+        self._raise_failure()
+        return results
 
     def forecast(
         self, horizon: int, *, key: str | None = None, features: Iterable[Mapping[str, Any]] | None = None
@@ -174,9 +180,14 @@ class Stream(Processor):
 class Advance:
     """From the state of a stream and new rows to its next state, and what was made of each row.
 
-    A state is what the call before returned for the same stream, or None where it begins. Nothing else is remembered
-    from call to call, so an engine that stores states together with its position in the source processes every row
-    exactly once. `options` are those of `Stream`.
+    A state is what the call before returned for the same stream, or None where it begins. The result depends on
+    nothing else, so an engine that stores states together with its position in the source processes every row
+    exactly once.
+
+    Arguments:
+        keep: streams that stay in memory, the latest ones. A state that is the last one returned for such a stream
+            is not decoded again.
+        options: those of `Stream`.
 
     >>> advance = Advance(horizon=1)
     >>> state, first = advance(None, [{"load": 1.0}, {"load": 2.0}])
@@ -185,19 +196,42 @@ class Advance:
     [1.0, 2.0, 3.0]
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, keep: int = 1, **options: Any) -> None:
+        if keep < 1:
+            raise ValueError(f"keep: expected at least 1, got {keep}")
         Stream(**options)  # refuses bad options now, not at the first row
-        self.options = options
-        self._stream: Stream | None = None
+        self.options, self.keep = options, keep
+        self._streams: OrderedDict[bytes, Stream] = OrderedDict()
+        """By their states, the latest last."""
 
     def __call__(self, state: bytes | None, rows: Iterable[Any]) -> tuple[bytes, list[Observation]]:
-        if state is None:
-            stream = Stream(**self.options)
-        else:
-            stream = self._stream = self._stream or Stream(**self.options)
-            stream.load_bytes(state)
+        stream = self._stream(state)
         observations = stream.feed(rows)
-        return stream.to_bytes(), observations
+        return self._put(stream), observations
+
+    def block(self, state: bytes | None, block: Block) -> tuple[bytes, Results]:
+        """The same for a block of rows, with the results as arrays."""
+        stream = self._stream(state)
+        results = stream.feed_block(block)
+        return self._put(stream), results
+
+    def _stream(self, state: bytes | None) -> Stream:
+        if state is None:
+            return Stream(**self.options)
+        known = self._streams.pop(state, None)
+        if known is not None:
+            return known
+        full = len(self._streams) >= self.keep
+        stream = self._streams.popitem(last=False)[1] if full else Stream(**self.options)
+        stream.load_bytes(state)
+        return stream
+
+    def _put(self, stream: Stream) -> bytes:
+        state = stream.to_bytes()
+        self._streams[state] = stream
+        while len(self._streams) > self.keep:
+            self._streams.popitem(last=False)
+        return state
 
 
 def forecast_from(

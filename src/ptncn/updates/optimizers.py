@@ -48,8 +48,8 @@ class Optimizer(nn.Module):
 
     def held(self, name: str) -> list[Tensor]:
         """The moments of the weights of that name; none where these do not learn."""
-        buffers = dict(self.named_buffers())
-        return [buffers[f"{name}_{moment}"] for moment in self.moments if f"{name}_{moment}" in buffers]
+        held = (self._buffers.get(f"{name}_{moment}") for moment in self.moments)
+        return [moment for moment in held if moment is not None]
 
     def step(self, name: str, synapses: Synapses, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
         """Move the weights (from, to) against preᵀ post; before that, shrink them by `decay`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,10 @@ def write(folder: Path, *, devices: int, rows: int, files: int, seed: int) -> No
     folder.mkdir(parents=True)
     for number, part in enumerate(np.array_split(np.arange(rows), files)):
         lines = ["time,device,load"]
-        lines += [f"{60 * i},device{d},{values[i, d]!r}" for i in part.tolist() for d in range(devices)]
-        (folder / f"{number:04}.csv").write_text("\n".join(lines).replace("np.float64(", "").replace(")", "") + "\n")
+        lines += [f"{60 * i},device{d},{values[i, d].item()!r}" for i in part.tolist() for d in range(devices)]
+        path = folder / f"{number:04}.csv"
+        path.write_text("\n".join(lines) + "\n")
+        os.utime(path, (1e9 + number, 1e9 + number))  # Spark takes files in the order of their times
 
 
 def expected(folder: Path, horizon: int) -> dict[tuple[str, int], dict]:

@@ -1,0 +1,78 @@
+"""Ranks that speak to nobody: what a rank computes can be timed without the others, for any number of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ptncn import PTNCN
+from ptncn.distributed import DataParallel, LayerParallel, Ranks
+
+
+class _Done:
+    def wait(self) -> None:
+        pass
+
+
+class DryRanks(Ranks):
+    """Rank `rank` of `size`; what the others would send is what it would send itself. `log` has (kind, bytes)."""
+
+    def __init__(self, rank: int, size: int) -> None:
+        self.group, self.rank, self.size, self.lost, self.sent = None, rank, size, False, 0
+        self.log: list[tuple[str, int]] = []
+        self._under_way = []
+
+    def _gather(self, whole: Tensor, own: Tensor, then: Callable[[], object] = lambda: None) -> None:
+        self.log.append(("gather", own.nbytes))
+        whole.view(self.size, *own.shape).copy_(own)
+        self._under_way.append((_Done(), then))
+
+    def add_up(self, value: Tensor) -> Tensor:
+        self.log.append(("add", value.nbytes))
+        return value
+
+    def check_same(self, values: Any) -> None:
+        pass
+
+
+class DryNeighbours:
+    """Zeros come from the ranks above and below."""
+
+    def __init__(self, ranks: DryRanks) -> None:
+        self.ranks = ranks
+
+    def exchange(
+        self,
+        *,
+        up: Sequence[Tensor] = (),
+        down: Sequence[Tensor] = (),
+        from_below: Sequence[int] = (),
+        from_above: Sequence[int] = (),
+        like: Tensor,
+    ) -> Callable[[], tuple[list[Tensor], list[Tensor]]]:
+        widths = [*from_below, *from_above]
+        self.ranks.log.append(("pass", len(like) * max(widths, default=0) * like.element_size()))
+        came = [[like.new_zeros(len(like), width) for width in side] for side in (from_below, from_above)]
+        return lambda: (came[0], came[1])
+
+
+def dry_step(net: PTNCN, kind: str, rank: int, size: int, rows: int) -> tuple[Callable[[Tensor], Any], DryRanks]:
+    """A step of one rank's part of a network on the whole batch, and the ranks whose `log` it writes."""
+    ranks = DryRanks(rank, size)
+    if kind == "layers":
+        layered = LayerParallel(net, ranks)
+        layered.neighbours = DryNeighbours(ranks)  # type: ignore[assignment]
+        state = layered.begin(rows)
+        return lambda x: layered.step(x, state), ranks
+    shared = DataParallel(net, ranks, split=kind)
+    state = shared.begin(rows)
+    own = shared.rows(rows)
+    return lambda x: shared.step(x[own], state), ranks
+
+
+def network(units: int, layers: int, inputs: int, **options: Any) -> PTNCN:
+    torch.manual_seed(0)
+    return PTNCN(inputs, [units] * layers, **{"preset": "best", **options})

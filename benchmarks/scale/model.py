@@ -1,0 +1,204 @@
+"""What a step costs on N ranks, from what one rank computes and what an exchange takes.
+
+    python benchmarks/scale/steps.py links   # measures, alone on the machine
+    python benchmarks/scale/model.py         # compares, and writes its part of the page and the plot
+
+A step takes as long as a rank computes for its own part, and as long as its exchanges last:
+
+    T = T(own part) + Σ (α + bytes / β)
+
+The first term is timed on ranks that speak to nobody, all at the same time; α and β come from exchanges without any
+computing. Beyond the runs that were measured, an exchange among N ranks is a ring: N − 1 times (α + bytes / β).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from launch import RESULTS, ROOT
+from scipy.optimize import nnls
+
+PAGE, PLOT = ROOT / "docs" / "scale.md", ROOT / "docs" / "figures" / "scale.svg"
+BEGIN, END = "<!-- model: benchmarks/scale/model.py -->", "<!-- end of model -->"
+LAYERS = 4
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of an exchange: `latency` in seconds, and seconds a byte."""
+
+    latency: float
+    a_byte: float
+
+    def __call__(self, size: float) -> float:
+        return self.latency + size * self.a_byte
+
+    @classmethod
+    def fit(cls, points: list[list[float]]) -> Cost:
+        """Least squares of relative errors, without negative values."""
+        size, seconds = np.array(points).T
+        found, _ = nnls(np.stack([1 / seconds, size / seconds], 1), np.ones(len(seconds)))
+        return cls(*map(float, found))
+
+
+def predicted(run: dict[str, Any], kind: str) -> float:
+    """Seconds of a step of a measured run, from everything but that step."""
+    ranks = run["by_rank"]
+    costs = {what: Cost.fit(points) for what, points in ranks[0]["exchanges"].items()}
+    own = max(rank["steps"][kind]["dry_seconds"] for rank in ranks)
+    passing = max(sum(costs[what](size) for what, size in rank["steps"][kind]["exchanges"]) for rank in ranks)
+    return own + passing
+
+
+def comparison(record: dict[str, Any]) -> list[tuple[str, int, str, float, float]]:
+    """Link, ranks, kind, measured and predicted seconds."""
+    return [
+        (
+            run["link"],
+            run["ranks"],
+            kind,
+            max(r["steps"][kind]["seconds"] for r in run["by_rank"]),
+            predicted(run, kind),
+        )
+        for run in record["runs"]
+        for kind in run["by_rank"][0]["steps"]
+    ]
+
+
+def features(units: int, rows: int, size: int) -> list[float]:
+    """What a rank does: something; products; reading and writing its weights; what is done for each unit and row."""
+    weights = LAYERS * 5 * units**2 / size
+    return [1.0, weights * rows, weights, LAYERS * units * rows]
+
+
+@dataclass(frozen=True)
+class Model:
+    """Seconds of a step by width, batch, ranks and network, for networks of four layers."""
+
+    alone: np.ndarray
+    units: np.ndarray
+    layers: np.ndarray
+    gathers: int
+    adds: int
+
+    @classmethod
+    def fit(cls, record: dict[str, Any]) -> Model:
+        rows = record["grid"]
+        logged = next(run for run in record["runs"] if run["ranks"] == 2)["by_rank"][0]["steps"]["units"]["exchanges"]
+        kinds = [what for what, _ in logged]
+        parts = [cls._fit([row for row in rows if row["kind"] == kind]) for kind in ("alone", "units", "layers")]
+        return cls(*parts, gathers=kinds.count("gather"), adds=kinds.count("add"))
+
+    @staticmethod
+    def _fit(rows: list[dict[str, Any]]) -> np.ndarray:
+        seconds = np.array([row["seconds"] for row in rows])
+        matrix = np.array([features(row["units"], row["rows"], row["size"]) for row in rows])
+        found: np.ndarray = nnls(matrix / seconds[:, None], np.ones(len(seconds)))[0]
+        return found
+
+    def one(self, units: int, rows: int) -> float:
+        return float(self.alone @ features(units, rows, 1))
+
+    def by_units(self, units: int, rows: int, ranks: int, link: Cost) -> float:
+        ring, size = ranks - 1, 4.0 * units * rows / ranks
+        exchanged = ring * (self.gathers * link(size) + 2 * self.adds * link(size))
+        return float(self.units @ features(units, rows, ranks)) + exchanged
+
+    def by_layers(self, units: int, rows: int, link: Cost) -> float:
+        """One layer a rank, as many ranks as layers."""
+        return float(self.layers @ features(units, rows, 2)) + 3 * link(4.0 * units * rows)
+
+    def dense(self, units: int, rows: int, ranks: int, link: Cost) -> float:
+        """Each rank its own rows, and a dense all-reduce of all gradients."""
+        gradients = 4.0 * LAYERS * 5 * units**2
+        return self.one(units, rows // ranks) + 2 * (ranks - 1) * link(gradients / ranks)
+
+
+NETWORKS = {
+    "100 Gbit/s, 10 µs": Cost(10e-6, 8 / 100e9),
+    "10 Gbit/s, 50 µs": Cost(50e-6, 8 / 10e9),
+    "1 Gbit/s, 200 µs": Cost(200e-6, 8 / 1e9),
+    "100 Mbit/s, 5 ms": Cost(5e-3, 8 / 100e6),
+}
+WIDTHS = [2**i for i in range(5, 15)]
+
+
+def smallest_width(model: Model, kind: str, rows: int, link: Cost) -> str:
+    """From which width on two ranks (layers: four) take less time than one for the same batch."""
+    for units in WIDTHS:
+        shared = model.by_units(units, rows, 2, link) if kind == "units" else model.by_layers(units, rows, link)
+        if shared < model.one(units, rows):
+            return f"{units:,}"
+    return "never"
+
+
+def most_ranks(model: Model, units: int, rows: int, link: Cost) -> str:
+    """Up to how many ranks, each with `rows` of its own, the efficiency is at least one half."""
+    fit = [
+        n
+        for n in (2**i for i in range(1, 11))
+        if model.one(units, rows) >= model.by_units(units, rows * n, n, link) / 2
+    ]
+    return f"{max(fit):,}" if fit else "none"
+
+
+def page(record: dict[str, Any]) -> str:
+    rows, model = comparison(record), Model.fit(record)
+    errors = [abs(guess / seconds - 1) for *_, seconds, guess in rows]
+    lines = [f"Largest error {max(errors):.0%}, median {np.median(errors):.0%}, over {len(rows)} runs.", ""]
+    lines += ["| network | ranks | kind | measured, ms | predicted, ms | error |", "|---|---|---|---|---|---|"]
+    for link, ranks, kind, seconds, guess in rows:
+        cells = [link, str(ranks), kind, f"{seconds * 1e3:.2f}", f"{guess * 1e3:.2f}", f"{guess / seconds - 1:+.0%}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", "From which width on it pays, for four layers (the same batch in less time than one process):", ""]
+    batches = (1, 20, 100)
+    head = [f"{kind}, batch {batch}" for kind in ("2 ranks by units", "4 ranks by layers") for batch in batches]
+    lines += [f"| network | {' | '.join(head)} |", "|---" * (len(head) + 1) + "|"]
+    for name, link in NETWORKS.items():
+        cells = [smallest_width(model, kind, batch, link) for kind in ("units", "layers") for batch in batches]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    lines += ["", "Most ranks by units at an efficiency of one half or better, with 20 rows each:", ""]
+    widths = (500, 1000, 4000)
+    lines += [f"| network | {' | '.join(f'{width:,} units' for width in widths)} |", "|---" * (len(widths) + 1) + "|"]
+    for name, link in NETWORKS.items():
+        lines.append(f"| {name} | {' | '.join(most_ranks(model, width, 20, link) for width in widths)} |")
+    return "\n".join([*lines, "", "![Efficiency by ranks](figures/scale.svg)"])
+
+
+def plot(model: Model) -> None:
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "ptncn"
+    from matplotlib import pyplot as plt
+
+    counts = [2**i for i in range(11)]
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+    for axis, units in zip(axes, (1000, 4000), strict=True):
+        for number, (name, link) in enumerate(NETWORKS.items()):
+            alone = model.one(units, 20)
+            axis.plot(
+                counts, [alone / model.by_units(units, 20 * n, n, link) for n in counts], f"C{number}-", label=name
+            )
+            axis.plot(counts, [alone / model.dense(units, 20 * n, n, link) for n in counts], f"C{number}:")
+        axis.set(xscale="log", xlabel="ranks", title=f"4 × {units:,} units, 20 rows a rank", ylim=(0, None))
+    axes[0].set_ylabel("efficiency (dotted: dense all-reduce)")
+    axes[0].legend(fontsize=8)
+    PLOT.parent.mkdir(exist_ok=True)
+    figure.savefig(PLOT, metadata={"Date": None})
+
+
+def main() -> None:
+    record = json.loads((RESULTS / "links.json").read_text())
+    text = page(record)
+    plot(Model.fit(record))
+    before, rest = PAGE.read_text().split(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

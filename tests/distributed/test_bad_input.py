@@ -1,0 +1,49 @@
+"""Ranks that do not fit each other, or cannot meet, say so in one line."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from pathlib import Path
+
+import pytest
+from launch import ranks
+
+from ptncn.distributed import Ranks, RanksError, connect
+
+SAID = {
+    "weights": r"weights: expected \w{12} on rank 1, as on rank 0, got \w{12}",
+    "options": r"options of the network: expected \w{12} on rank 1, as on rank 0, got \w{12}",
+    "versions": r"version of ptncn: expected 0.1 on rank 1, as on rank 0, got 9.9",
+    "split": r"split: expected units on rank 1, as on rank 0, got rows",
+    "data": r"data and settings: expected 3d4e5f on rank 1, as on rank 0, got 0a1b2c",
+    "too few layers": r"ranks: expected at most one for each of 1 layers, got 2",
+}
+
+
+def test_ranks_that_differ_are_refused_on_all_of_them_in_one_line():
+    for code, printed, errors in ranks(2, Path(__file__).with_name("refused_ranks.py")):
+        assert code == 0, errors
+        found = dict(json.loads(line) for line in printed.splitlines())
+        assert found.keys() == SAID.keys()
+        assert [name for name, said in found.items() if not re.fullmatch(SAID[name], said)] == []
+
+
+def test_a_port_in_use_is_one_line(monkeypatch):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        place = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(other.getsockname()[1])}
+        for name, value in place.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(RanksError, match=r"^ranks: cannot meet at 127\.0\.0\.1:\d+: .*in use") as raised, connect():
+            pass
+    assert "\n" not in str(raised.value)
+
+
+def test_ranks_without_a_process_group_are_one_line():
+    with pytest.raises(
+        RanksError, match=r"^ranks: expected a process group; use ptncn.distributed.connect\(\), or torchrun$"
+    ):
+        Ranks()
