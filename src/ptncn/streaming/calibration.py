@@ -30,8 +30,8 @@ class Calibrator:
     is false with a probability of at most `rate`, whatever their distribution, and none can come before
     1/`rate` surprises were seen.
 
-    Gross anomalies and what follows on them are left out of the window, lest they hide the next and make alarms rarer
-    than `rate`. What is gross is told by the bulk of the surprises, continued as a Pareto tail [^2]: anomalies among
+    Gross anomalies and their aftermath are left out of the window: they would hide the next one and make alarms rarer
+    than `rate`. What is gross follows from the bulk of the surprises, continued as a Pareto tail [^2]: anomalies among
     the largest do not move it. But no more are left out than two in a hundred, or the share `rate` if that is more. So
     even where the gross is usual there are no more than so many alarms too much.
 

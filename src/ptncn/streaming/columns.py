@@ -1,4 +1,4 @@
-"""Which columns of a source are used, and how rows become numbers and numbers rows."""
+"""Choosing columns of a source, and encoding rows as numbers and back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Value = float | str | None
 TIME_NAMES = ("timestamp", "time", "datetime", "date", "ts")
 MISSING = ("", "NA", "N/A", "null", "NaN")
 OTHER = "other"
-"""What a categorical column says for values that found no slot."""
+"""The label of categorical values without a slot of their own."""
 LARGEST = 1e100
 """Squares of larger numbers overflow."""
 
@@ -38,7 +38,7 @@ class Columns:
         key: the column that says which stream a row belongs to.
         slots: values of a categorical column that get an entry of their own, in the order of appearance. The last
             slot stands for all that come later.
-        missing: texts that say that nothing was observed. NaN in any spelling is one of them.
+        missing: texts that mark a missing value; NaN in any spelling is one of them.
         decimal: the decimal mark of numbers in text.
         change: "refuse" rows whose columns are others than those of the first, or "mask": what vanished is missing,
             what appeared is ignored.

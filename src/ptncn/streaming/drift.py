@@ -19,7 +19,7 @@ class PageHinkley:
 
     Arguments:
         threshold: how large the sum of the excess over the mean may grow, in usual deviations of the signal.
-        slack: the part of an excess, in usual deviations, that is let pass.
+        slack: the excess, in usual deviations, that is tolerated.
         warmup: values to see before anything is detected, at the beginning and after each drift.
 
     [^1]: Page: Continuous inspection schemes. Biometrika 41, 1954.

@@ -1,4 +1,4 @@
-"""What learns from a stream, as a `Stream` sees it: many independent streams in numbered slots, stepped by blocks."""
+"""The engine protocol of a `Stream`: many independent streams in numbered slots, stepped by blocks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ptncn.streaming.columns import Vector
 
 @dataclass(slots=True)
 class Steps:
-    """What an engine says about n rows, in their order. Values are in the units of the source, NaN for unknown.
+    """An engine's results for n rows, in order. Values are in the units of the source, NaN for unknown.
 
     w counts the entries of the targets, h the steps of the forecast.
     """

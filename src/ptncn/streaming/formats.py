@@ -1,4 +1,4 @@
-"""The formats that streams are read from and written to: the one list of them, and the writers.
+"""The registry of formats that streams are read from and written to, and the writers.
 
 Other packages add theirs through the entry-point group `ptncn.formats`; each entry is a `Format`.
 """
@@ -28,7 +28,7 @@ class Field:
     Arguments:
         name: its name in a flat table: `load.ahead1`.
         path: its place in a nested object: ("forecast", 0, "load").
-        values: one a row.
+        values: one per row.
         kind: "whole" numbers; "exact" floats with all their digits; "float" with nine; "text", with None for nothing;
             "flag", 0 or 1. A NaN is written as nothing.
     """
@@ -69,7 +69,7 @@ class CsvWriter:
 
 
 class JsonWriter:
-    """An object a line, nested as the paths of the table say.
+    """One object per line, nested by the paths of the table.
 
     >>> table = [Field("a", ("seen", "a"), [1.5, float("nan")], "exact"), Field("b", ("b",), [1, 0], "flag")]
     >>> print(JsonWriter().lines(table), end="")
@@ -152,8 +152,8 @@ class Input:
         path: "-" is standard input; a name that ends in .gz or .zst is decompressed.
         follow: wait for more at the end, like `tail -F`.
         delimiter, header: of CSV, see `CsvReader`.
-        longest: bytes that a line may have.
-        poll: seconds between two looks at a file that is followed.
+        longest: maximum length of a line, in bytes.
+        poll: seconds between two reads of a followed file.
     """
 
     path: str
@@ -170,7 +170,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Format:
-    """How rows are read and results written. A format without a reader or a writer serves one way only."""
+    """How rows are read and results written; either may be missing."""
 
     about: str
     extensions: tuple[str, ...]
@@ -196,7 +196,7 @@ FORMATS = Registry[Format](
     {
         "csv": Format("comma-separated values", (".csv", ".tsv"), _read_csv, CsvWriter),
         "jsonl": Format(
-            "one JSON object a line",
+            "one JSON object per line",
             (".jsonl", ".ndjson", ".json"),
             lambda file: JsonReader(file.lines),
             JsonWriter,

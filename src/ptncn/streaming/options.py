@@ -20,7 +20,7 @@ def _check(name: str, value: object, choices: tuple[object, ...]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions:
-    """What a `Stream` can be told besides its source and its learner."""
+    """Options of a `Stream`, besides its source and its learner."""
 
     targets: tuple[str, ...] = ()
     """Names or patterns of columns to predict; without any, all that hold numbers and are not features."""
@@ -29,9 +29,9 @@ class StreamOptions:
     categorical: tuple[str, ...] = ()
     """Names or patterns of columns that hold one of several values."""
     slots: int = 16
-    """Values of a categorical column that are told apart, the last slot for all others."""
+    """Distinct values of a categorical column; the last slot stands for all others."""
     missing: tuple[str, ...] = MISSING
-    """Texts that say that nothing was observed."""
+    """Texts that mark a missing value."""
     decimal: str = "."
     """The decimal mark of numbers in text."""
     columns_change: str = "refuse"
@@ -40,7 +40,7 @@ class StreamOptions:
     timestamp: str | None = None
     """The column with the time; without one, a column of a usual name."""
     time_format: str | None = None
-    """Of timestamps, as for `datetime.strptime`; None understands ISO 8601 and seconds since 1970."""
+    """Format of timestamps, as for `datetime.strptime`; None accepts ISO 8601 and seconds since 1970."""
     gaps: str = "report"
     """What to do about missing time steps: "ignore", "report", or "fill" them with rows that are not observed."""
     order: str = "keep"
@@ -59,7 +59,7 @@ class StreamOptions:
     horizon: int = 0
     """Steps to forecast after each observation."""
     level: float = 0.9
-    """The probability with which a value should lie within the bounds of its forecast."""
+    """Probability that a value lies within the bounds of its forecast."""
     season: int | None = None
     """Rows of a season, such as 24; None looks for one."""
     alarm_rate: float = 0.01
@@ -118,7 +118,7 @@ PTNCN_OPTIONS: dict[str, Any] = {
     "eps": 1e-3,  # what is predicted well already is left alone
     "beta": 0.3,
     "error_rule": "transpose",
-    "weight_std": 0.1,  # smaller, and a small network takes a thousand observations to wake up
+    "weight_std": 0.1,  # with less, a small network needs a thousand observations before it learns
     "error_weight_std": 0.1,
 }
 

@@ -1,4 +1,4 @@
-"""Where a stream's lines go, a file that can be cut back to a checkpoint or standard output, and its status line."""
+"""The output of a stream (a file that resumes at a checkpoint, or standard output) and its status line."""
 
 from __future__ import annotations
 

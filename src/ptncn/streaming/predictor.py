@@ -66,7 +66,7 @@ class Predictor:
         return len(unscaled) + (int((~unscaled).sum()) if target == "both" else 0)
 
     def observe(self, values: Vector, *, learn: bool) -> Guess:
-        """Predict (width,) values, NaN where nothing was observed; then see them and, unless told otherwise, learn."""
+        """Predict (width,) values, NaN where nothing was observed; then observe them and, by default, learn."""
         last, width, scaler = self._last, self._width, self.scaler
         base = last if self._all_change else self._base(last)
         given = self._given(values, base)

@@ -59,7 +59,7 @@ class Processor:
 
     @property
     def engine(self) -> Engine:
-        """What learns; there is none before the first row was read."""
+        """The engine; there is none before the first row."""
         if self._engine is None:
             raise StreamError("nothing was observed yet")
         return self._engine
@@ -112,7 +112,7 @@ class Processor:
             self._keys.slots[""] = 0
 
     def _can_forecast(self) -> bool:
-        """Whether the default engine serves: it predicts numbers, and has no errors of layers to show."""
+        """Whether the default engine can be used: it predicts numbers only and reports no errors of layers."""
         numeric = not any(name in self.columns.categories for name in self.columns.names)
         return numeric and not self.options.layer_errors
 
@@ -131,7 +131,7 @@ class Processor:
         )
 
     def _process(self, block: Block, name: str) -> Results:
-        """What the rows of a block give. A row that stops the stream is remembered, and raised at the next call."""
+        """The results of a block. An error that stops the stream is kept and raised by the next call."""
         if not len(block):
             return self._nothing()
         if self._engine is None:
@@ -226,7 +226,7 @@ class Processor:
         return steps if real.all() else steps.take(real)
 
     def _place(self, keys: list[str] | None, rows: list[int]) -> list[int]:
-        """Slots for the first of some rows, whose streams are then in them."""
+        """Load the streams of the first rows into slots, and return these slots."""
         if keys is None:
             return [0] * len(rows)
         assignment = self._keys.assign([keys[row] for row in rows])

@@ -1,4 +1,4 @@
-"""What a stream makes of its rows: results of a block, running statistics, forecasts, as objects and as tables."""
+"""Results of a stream: observations, running statistics and forecasts, as objects and as tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Observation:
     observed: dict[str, Value]
     """None where nothing was observed."""
     prediction: dict[str, Value] | None
-    """Made before the observation was seen; None for the first, which nothing came before."""
+    """Made before the observation was seen; None for the first."""
     forecast: list[dict[str, Value]]
     """The next `horizon` observations, expected after this one was seen."""
     lower: list[dict[str, Value]]
@@ -45,16 +45,16 @@ class Observation:
     """From 0 to 1; None among the first observations."""
     alarm: bool
     severity: float
-    """Of an alarm; 0 without one."""
+    """Severity of the alarm; 0 without one."""
     drift: bool
     """Whether the drift detector, if there is one, has detected a lasting change with this observation."""
     errors: tuple[float | None, ...]
-    """½‖e‖² of each layer, if asked for; None before there was anything to see."""
+    """½‖e‖² of each layer, if requested; None before the first scored row."""
 
 
 @dataclass(slots=True)
 class Results:
-    """A block of n rows and what was made of them."""
+    """The results of a block of n rows."""
 
     columns: Columns
     first: int
@@ -194,7 +194,7 @@ class RunningStats:
 
     @property
     def against_copy(self) -> float:
-        """The error as a share of that of the copied last observation; below 1 is better than copying."""
+        """The error relative to copying the last observation; below 1 is better than copying."""
         return math.sqrt(self.error / self.copy_error) if self.copy_error else math.nan
 
     def tree(self) -> dict[str, float]:

@@ -28,7 +28,7 @@ from ptncn.system import ENDINGS
 
 TIMEOUT = 10.0
 WAITING = 1000
-"""Alarms that may wait to be sent; further ones are reported and dropped."""
+"""Maximum length of the queue of alarms; further ones are reported and dropped."""
 
 
 class Alerts:

@@ -1,4 +1,4 @@
-"""A learner on an endless stream: for each observation a prediction made beforehand, forecasts and surprise."""
+"""Streams: a prediction before each observation, then forecasts, surprise and alarms; checkpoints resume exactly."""
 
 from __future__ import annotations
 
@@ -24,19 +24,18 @@ from ptncn.system import write_atomically
 
 
 class Stream(Processor):
-    """Iterates over what a learner makes of a source, in constant memory.
+    """Iterates over the rows of a source with their predictions, in constant memory.
 
     Arguments:
         source: any iterable of arrays or dicts, or a source from `open_source`.
-        learner: None for the forecaster; or any learner, or what makes one from the number of its inputs, which then
-            predicts alone.
+        learner: None for the forecaster; otherwise a learner, or a function that makes one from its number of inputs.
         network: makes the network whose states the forecaster reads, from the number of its inputs.
         drift: a detector that watches the surprise, or a `DriftListener` with an action; not with a key.
         report: called with one line about what was skipped, masked or left out.
         options: see `StreamOptions`.
 
-    What is missing in a row is filled in with the prediction, so that its error is zero and teaches nothing; from a
-    row that is missing as a whole nothing is learnt at all: the learner only follows its own predictions.
+    Missing values are replaced by their prediction, so their error is zero and nothing is learnt from them. A row that
+    is missing entirely teaches nothing: the learner follows its own predictions.
 
     >>> from ptncn.learners import make
     >>> learner = make("copy", input_size=1, output="gaussian")
@@ -82,7 +81,7 @@ class Stream(Processor):
         raise StopIteration
 
     def read(self, most: int) -> Results | None:
-        """Process up to `most` rows that are there; empty results if there are none yet, None at the end."""
+        """Process up to `most` available rows; empty results if there are none yet, None at the end."""
         self._raise_failure()
         try:
             block = self.source.read(most)
@@ -125,7 +124,7 @@ class Stream(Processor):
         return Forecast(self.columns, entries, lower, upper, self.history.pairs, times, key)
 
     def save(self, path: str | os.PathLike[str], extra: Any = None) -> None:
-        """Write everything needed to continue; `extra` is given back by `load`."""
+        """Write everything needed to continue; `load` returns `extra`."""
         write_atomically(Path(path), pack({**self._tree(), "position": self._position, "extra": extra}))
 
     def load(self, path: str | os.PathLike[str], *, live: bool = False) -> Any:
@@ -170,7 +169,7 @@ class Stream(Processor):
         return stream
 
     def load_bytes(self, data: bytes) -> None:
-        """Become the stream that `to_bytes` wrote. This is quick where the one before had the same options."""
+        """Become the stream that `to_bytes` wrote, which must have the same options."""
         tree = unpack(data)
         if tree["options"] != asdict(self.options):
             raise BlobError("state of a stream with other options")
@@ -178,7 +177,7 @@ class Stream(Processor):
 
 
 class Advance:
-    """From the state of a stream and new rows to its next state, and what was made of each row.
+    """Takes the state of a stream and new rows; returns its next state and the result of each row.
 
     A state is what the call before returned for the same stream, or None where it begins. The result depends on
     nothing else, so an engine that stores states together with its position in the source processes every row

@@ -23,7 +23,7 @@ PERIODS = (DAY, 7 * DAY, 365.2425 * DAY)
 CALENDAR = 2 * len(PERIODS)
 """Inputs that the calendar gives: sine and cosine of each cycle."""
 UNITS = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3), (1e8, 1.0))
-"""A number of at least so much counts nanoseconds, microseconds, milliseconds or seconds since 1970."""
+"""Thresholds above which a number counts nanoseconds, microseconds, milliseconds or seconds since 1970."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -135,7 +135,7 @@ class Clock:
             values[slot] = np.nan
 
     def advance(self, slots: Sequence[int], times: Vector) -> list[int] | None:
-        """Take note of the times of rows. For each the whole usual steps since the last one of its slot, at least 1,
+        """Record the times of rows. For each, the number of usual steps since the last one of its slot, at least 1,
         or 0 for a row that is not later; None if every row came one step after the last."""
         if not times.size or np.isnan(times).all():
             return None
@@ -197,7 +197,7 @@ class Clock:
 
 
 MOST_FILLED = 1000
-"""Rows that a gap is filled with at most."""
+"""Maximum number of rows that fill a gap."""
 
 
 @dataclass(slots=True)
@@ -218,7 +218,7 @@ class Shown:
 
 @dataclass(slots=True)
 class Pace:
-    """Follows `order` and `gaps`, counts in `stats`, and tells `report`."""
+    """Applies `order` and `gaps`, counts late rows and gaps in `stats`, and reports them."""
 
     options: StreamOptions
     clock: Clock

@@ -30,16 +30,16 @@ class Source(Protocol):
     name: str
 
     def read(self, most: int) -> Block | None:
-        """Up to `most` rows that are there already; an empty block if there are none yet, None at the end.
+        """Up to `most` available rows; an empty block if there are none yet, None at the end.
 
-        A bad row raises a `RowError` after the rows before it were given; the next call goes on behind it.
+        A bad row raises a `RowError` once the rows before it were returned; the next call continues after it.
         """
 
     def position(self, count: int | None = None) -> dict[str, Any]:
         """Where the row after the first `count` of the last block begins, None for all: plain values for `seek`."""
 
     def seek(self, position: Mapping[str, Any], *, live: bool = False) -> None:
-        """Continue from a position of the same source, opened anew. `live`: a pipe that itself continues there."""
+        """Continue from a position of the same source, reopened. `live`: a pipe that continues there by itself."""
 
 
 class IterableSource:

@@ -159,7 +159,7 @@ class CsvReader:
             raise RowError(self.name, self._row[0].number, f"not CSV: {error}") from error
 
     def _next_text(self) -> str:
-        """The next line of a quoted field, for which it is worth waiting."""
+        """The next line of a quoted field; waits for it."""
         while not self._ahead:
             if not self._fetch(1) and self._ended:
                 raise StopIteration

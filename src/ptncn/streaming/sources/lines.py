@@ -294,7 +294,7 @@ class LineReader:
         return None
 
     def _find_in_rotated(self, file: ByteReader, position: Mapping[str, Any]) -> Line | None:
-        """The file was rotated while nobody followed it: read the rest of `<name>.1` first."""
+        """The file was rotated while the stream was stopped: read the rest of `<name>.1` first."""
         try:
             file.switch(f"{file.path}.1")
         except StreamError:
