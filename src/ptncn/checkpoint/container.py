@@ -139,7 +139,7 @@ def _decode(file: BinaryIO, size: int) -> tuple[str, dict[str, Tensor]]:
 
 
 def _metadata(header: bytes) -> dict[str, str]:
-    """What the header says beside its tensors, if this version can read the file."""
+    """The header without its tensors, if this version can read the file."""
     tree = json.loads(header, object_pairs_hook=_without_duplicates)
     metadata = tree.get("__metadata__") if isinstance(tree, dict) else None
     if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:

@@ -27,7 +27,7 @@ UNFIT = (LookupError, TypeError, ValueError, RuntimeError, AttributeError, Arith
 class Checkpoint(NamedTuple):
     learner: Learner
     state: Any
-    """The state that was saved beside the learner, or None."""
+    """The state that was saved with the learner, or None."""
     extra: Any
     """Whatever else was saved: a tree of tensors, numbers, strings, lists and dicts."""
 

@@ -135,7 +135,7 @@ def make(name: str, *, input_size: int, **options: Any) -> Learner:
 
 
 def option_names(name: str) -> set[str]:
-    """The options that a learner takes, beside those that its name settles.
+    """The options that a learner takes, apart from those that its name fixes.
 
     >>> "window" in option_names("lstm-tbptt")
     True

@@ -23,7 +23,7 @@ class Point(NamedTuple):
     mean: float
     """The mean error of all scored frames so far."""
     faded: float
-    """The mean error of late, older frames fading away."""
+    """The recent mean error, with exponential forgetting."""
 
 
 class Prequential:

@@ -97,7 +97,7 @@ class Config:
     ridge: float = field(default=1.0, metadata=_positive())
     """Penalty on squared weights under `readout="rls"`; it does not fade."""
     error_clip: float | None = field(default=5.0, metadata=_positive())
-    """Errors are cut at so many usual errors before they teach under `readout="rls"`; None: never."""
+    """Under `readout="rls"`, errors are clipped at this multiple of the usual error; None: never."""
     horizons: Sequence[int] = (1,)
     """Steps ahead that `forecast` tells; each is taught directly, which needs `readout="rls"`."""
     first_frame: bool = False

@@ -161,7 +161,7 @@ class PTNCN(LayeredModule):
 
     @torch.no_grad()
     def forecast(self, state: PTNCNState) -> Tensor:
-        """(horizons, B, n₀) what comes so many steps from now, each taught directly. Nothing changes."""
+        """(horizons, B, n₀) the forecast for each horizon, each learnt directly. Nothing changes."""
         if self.readout is None:
             return self.predict(state)[None]
         self._check_state(state)

@@ -86,7 +86,7 @@ class SecondOrder(nn.Module):
         self._wait(waiting, nothing, nothing, mask)
 
     def forecast(self, z: Tensor, coming: Tensor) -> Tensor:
-        """(horizons, B, n₀) what is expected so many steps ahead; `coming` (B, n₀) is the prediction."""
+        """(horizons, B, n₀) the forecast for each horizon; `coming` (B, n₀) is the prediction."""
         features = self.features(z)
         later = {h: (features @ W).to(coming) for h, W in zip(self.later, self.ahead, strict=True)}
         return torch.stack([later.get(h, coming) for h in self.horizons])

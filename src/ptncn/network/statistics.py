@@ -39,7 +39,7 @@ class UsualFeedback(nn.Module):
         return self.square / self.weight(self.updates) if self.updates else torch.ones_like(self.square)
 
     def weight(self, updates: int) -> float:
-        """What the weights of so many steps add up to."""
+        """The sum of the weights of this many steps."""
         return 1 - self.decay**updates
 
     def snapshot(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from ptncn.report.model import Table, data_label, row_label
 from ptncn.report.sources import Source, relative
 
 FEW, MANY = 2, 6
-"""With at most so few columns, or at least so many rows, each column has a table of its own."""
+"""Up to this many columns, or from this many rows on, each column has a table of its own."""
 
 
 def result_tables(experiment: Experiment, sources: Sequence[Source]) -> list[Table]:

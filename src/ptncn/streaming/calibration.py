@@ -23,7 +23,7 @@ MOST_GROSS = 0.02
 
 
 class Calibrator:
-    """Ranks each surprise among those of late: conformal p-values on a sliding window [^1].
+    """Ranks each surprise among recent ones: conformal p-values on a sliding window [^1].
 
     The score is 1 − p, where p is the share of the window, the new surprise included, that is at least as
     surprising. An alarm is a score of at least 1 − `rate`. On a stream whose surprises are exchangeable the alarm

@@ -85,7 +85,7 @@ class Engine(Protocol):
         """The learner of the first slot, or of all."""
 
     def resize(self, slots: int) -> None:
-        """Room for so many streams."""
+        """Make room for this many streams."""
 
     def reset(self, slot: int) -> None:
         """A new stream in a slot."""

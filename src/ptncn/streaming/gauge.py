@@ -16,7 +16,7 @@ from ptncn.streaming.columns import Vector
 MEMORY = 500.0
 """Rows over which the usual error of a target is measured."""
 TRUST = 9.0
-"""A square error of more than so many usual ones counts as so many."""
+"""Squared errors are clipped at this multiple of the usual one."""
 WARM_UP = 32
 """Rows of a stream before its surprises are compared."""
 INPUT_MEMORY = 2000.0
@@ -25,7 +25,7 @@ LONG, SHARE = 5000.0, 1e-7
 """The usual square error is at least this share of its mean over so many rows: a stream that is mostly zero would
 otherwise make it vanish."""
 MOST = 1e8
-"""No square error counts as more than so many usual ones, such as the first change of a constant stream."""
+"""Ratios of squared errors are clipped here, such as at the first change of a constant stream."""
 FAR = 6.0
 """No input is farther than this many scales from its mean."""
 

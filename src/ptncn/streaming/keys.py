@@ -64,7 +64,7 @@ class KeyTable:
 
 
 class KeyStore:
-    """The state of streams that are in no slot, in a temporary database beside the checkpoint."""
+    """The state of streams that are in no slot, in a temporary database next to the checkpoint."""
 
     def __init__(self, folder: str | None = None) -> None:
         handle, self.path = tempfile.mkstemp(prefix=".ptncn-keys-", suffix=".db", dir=folder)

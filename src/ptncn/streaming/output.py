@@ -20,7 +20,7 @@ class Output:
 
     Arguments:
         path: None is standard output.
-        resume_at: continue in an existing file after so many bytes, and drop what is behind them.
+        resume_at: continue an existing file after this many bytes, and drop the rest.
     """
 
     def __init__(self, path: str | None, *, resume_at: int | None = None) -> None:

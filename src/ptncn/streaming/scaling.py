@@ -1,4 +1,4 @@
-"""Online scaling that outliers cannot pull away, and surprise: an error beside the error that is usual."""
+"""Robust online scaling, and surprise: an error relative to the usual one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ptncn.streaming.columns import Vector
 
 FIRST = 32
-"""Values by which a column is judged at its beginning, and after it moved for good."""
+"""Number of values from which a column is estimated at its beginning, and after a lasting change."""
 FAR = 6.0
 """A value more scales off than this counts as if it were this far. Fewer than one in FAR² such values hardly matter;
 more of them, and they are what the column is like."""
@@ -160,14 +160,14 @@ class RobustScaler:
 
 
 TRUST = 9.0
-"""A square error of more than so many usual ones counts as so many."""
+"""Squared errors are clipped at this multiple of the usual one."""
 
 
 class Surprise:
     """½ Σ e²/v over the columns, where v is the usual square error of each column, as far as was known before.
 
     Measured like this a column that cannot be predicted does not drown one that can, and surprise keeps its size
-    while the learner gets better: that is what lets a rank among the surprises of late be fair. v remembers about
+    while the learner gets better: so ranks among recent surprises are comparable. v remembers about
     `memory` errors. Where a column was not observed the others stand for it.
     """
 

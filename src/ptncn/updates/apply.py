@@ -96,7 +96,7 @@ class LocalLearning(nn.Module):
         return self._rules[1]
 
     def postpones(self, weights: Synapses, name: str, rows: int = 1) -> bool:
-        """Whether an update of so many rows would be queued: only plain descent is a sum of outer products."""
+        """Whether an update of this many rows would be queued: only plain descent is a sum of outer products."""
         group = self.groups.get(name)
         keep = 1 - self.decay(group, 1.0) if group else 0.0
         return self.optimizer.stays_factored and weights.postpones(rows, keep)

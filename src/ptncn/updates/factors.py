@@ -142,7 +142,7 @@ class Synapses:
         return norms
 
     def postpones(self, rows: int, keep: float = 1.0) -> bool:
-        """Whether an update of so many rows is queued; that of a bias, which is read as it is, never is."""
+        """Whether an update of this many rows is queued; updates of biases never are."""
         large = len(self.weight) > 1 and self.weight.numel() >= LARGE
         return large and keep == 1.0 and rows * 8 <= POSTPONED_ROWS
 
@@ -160,7 +160,7 @@ class Synapses:
         self.grow(len(pre))
 
     def make_room(self, rows: int) -> None:
-        """Write the queue unless it has room for so many more rows: batches may change their size."""
+        """Write the queue unless it has room for this many more rows: the batch size may change."""
         if self.queued + rows > POSTPONED_ROWS:
             self.write()
 
@@ -172,7 +172,7 @@ class Synapses:
         return self._pre, self._post
 
     def grow(self, rows: int) -> None:
-        """So many rows were put in; write them all if there is no room for as many again."""
+        """Count rows that were added; write the queue if there is no room for as many again."""
         self.queued += rows
         self.make_room(rows)
 
