@@ -42,8 +42,8 @@ fuzz: setup    ## new random examples for every property, and damaged files for 
 	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=fuzz --hypothesis-seed=$(SEED)
 	$(BIN)/python benchmarks/reliability/inputs.py --seed $(SEED) --count 20000 --out build/fuzz --work build/fuzz
 
-asan: setup    ## the kernel under sanitizers: its tests, and 10,000 random sequences of calls (hours; COUNT for fewer)
-	$(BIN)/python benchmarks/reliability/asan.py --count $(or $(COUNT),10000)
+asan: setup    ## the kernel under sanitizers: its tests, and 10,000 random sequences of calls (half an hour; COUNT for fewer)
+	$(BIN)/python benchmarks/reliability/asan.py --count $(or $(COUNT),10000) --out build/asan
 
 mutants: setup ## change the learning rules one at a time; the tests must notice each
 	$(BIN)/python tests/mutants.py

@@ -301,15 +301,15 @@ MUTANTS = [
     # Rescaling, step size, decay
     Mutant("unit norm: no rescaling", RESCALE, 'if rule == "none":', "if True:", transcription()),
     Mutant(
-        "unit norm: another radius is ignored", RESCALE, "radius / factors.norms().clamp_min(1e-30)",
-        "1.0 / factors.norms().clamp_min(1e-30)", transcription("radius"),
+        "unit norm: another radius is ignored", RESCALE, "radius / norms.clamp_min(1e-30)",
+        "1.0 / norms.clamp_min(1e-30)", transcription("radius"),
     ),
     Mutant(
         "clip: another radius is ignored", RESCALE, "radius / factors.norms().clamp_min(radius)",
         "1.0 / factors.norms().clamp_min(1.0)", transcription("clip"),
     ),
     Mutant(
-        "the norm of the factors adds Gram matrices", FACTORS, "(pre.gram * post.gram)", "(pre.gram + post.gram)",
+        "the norm of the factors adds Gram matrices", FACTORS, "(pre.gram.double() * post.gram)", "(pre.gram.double() + post.gram)",
         OF_FACTORS,
     ),
     Mutant(

@@ -7,16 +7,20 @@ Memory that the interpreter never frees is not looked at.
 
 from __future__ import annotations
 
-import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from common import ROOT, parser, record
+
 COPY = ROOT / "build/asan"
 FLAGS = ["-g", "-O1", "-std=gnu11", "-fno-omit-frame-pointer", "-shared", "-fPIC"]
+TESTS = ["tests/kernels", "tests/updates", "tests/network"]
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 
 
@@ -44,21 +48,31 @@ def environment(runtime: Path) -> dict[str, str]:
     }
 
 
+def run_tests(env: dict[str, str]) -> dict[str, Any]:
+    """How many tests of the kernel, the updates and the network passed; the first failure ends it."""
+    pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS]
+    done = subprocess.run(pytest, env=env, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    print(done.stdout)
+    last = done.stdout.strip().rpartition("\n")[2]
+    counts = {what: int(number) for number, what in re.findall(r"(\d+) (passed|failed|error|skipped)", last)}
+    return {"tests": TESTS, "code": done.returncode, **counts}
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--count", type=int, default=10_000, help="sequences of calls in the random walk")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--compiler", default=os.environ.get("CC", "gcc"))
-    parser.add_argument("--out", type=Path, default=ROOT / "build/asan/walk.json", help="record of the walk")
-    parser.add_argument("--skip-tests", action="store_true", help="only walk")
-    options = parser.parse_args()
-    env = environment(build(options.compiler))
+    given = parser(__doc__, 10_000)
+    given.add_argument("--compiler", default=os.environ.get("CC", "gcc"))
+    given.add_argument("--only", choices=("tests", "walk"), help="one of the two")
+    options = given.parse_args()
+    started, env = time.time(), environment(build(options.compiler))
     check = "import sys; from ptncn import kernels; sys.exit(kernels.load() is None or 'asan' not in kernels.__file__)"
     subprocess.run([sys.executable, "-c", check], env=env, cwd=COPY, check=True)
-    if not options.skip_tests:
-        tests = ["tests/kernels", "tests/updates", "tests/network"]
-        pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
-        subprocess.run(pytest, env=env, cwd=ROOT, check=True)
+    if options.only != "walk":
+        found = run_tests(env)
+        record("asan", options, {**found, "sanitizers": env["PTNCN_SANITIZERS"]}, started)
+        if found["code"]:
+            return 1
+    if options.only == "tests":
+        return 0
     walk = [sys.executable, ROOT / "benchmarks/reliability/walk.py", "--count", str(options.count)]
     return subprocess.run([*walk, "--seed", str(options.seed), "--out", options.out], env=env, cwd=ROOT).returncode
 

@@ -8,6 +8,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 TITLES = {
+    "asan": "Sanitizers",
+    "walk": "A random walk",
     "inputs": "Damaged files",
     "bits": "Every bit of a checkpoint",
     "kills": "Kills",
@@ -31,6 +33,24 @@ def page(records: dict[str, dict[str, Any]]) -> str:
             note = f"`{record['command']}`, at commit {record['commit']}, {record['date']}."
             parts.append(f"## {title}\n\n{WRITERS[name](record)}\n\n{note}\n")
     return "\n".join(parts)
+
+
+def _asan(record: dict[str, Any]) -> str:
+    return (
+        "The tests of the kernel, the updates and the network, with the kernel under the address and "
+        f"undefined-behaviour sanitizers: {record.get('passed', 0):,} passed, {record.get('failed', 0)} failed."
+    )
+
+
+def _walk(record: dict[str, Any]) -> str:
+    calls = sum(count for name, count in record["calls"].items() if name not in ("kernel", "pytorch"))
+    with_them = "" if record["sanitizers"] == "none" else ", with the kernel under the sanitizers"
+    return (
+        f"{record['sequences']:,} of {record['count']:,} random sequences, {calls:,} calls{with_them}: sizes, batches, "
+        "masks, threads, precisions, saving and loading, copies, rebound parameters, malformed arguments. Two networks "
+        f"made each call, one by the kernel and one in PyTorch. Sequences in which they differed, or crashed: "
+        f"{len(record['failures'])}."
+    )
 
 
 def _inputs(record: dict[str, Any]) -> str:
@@ -86,13 +106,16 @@ def _endurance(record: dict[str, Any]) -> str:
     return (
         f"{record['steps']:,} learning steps at the default settings of `ptncn stream`, with a new regime every "
         f"250,000. All weights finite: {'yes' if record['finite'] else 'no'}. Time a step in the last tenth over the "
-        f"first, each against a fresh learner beside it: {record['slow_down']}. Memory: "
-        f"{record['megabytes_after_a_tenth']} MB after a tenth, {record['megabytes_at_the_end']} MB at the end. "
+        f"first, each against a fresh learner beside it: {record['slow_down']}. Memory, as medians: "
+        f"{record['megabytes_first_tenth']:.0f} MB in the first tenth, "
+        f"{record['megabytes_last_tenth']:.0f} MB in the last. "
         f"Squared error: {record['mse_first_tenth']} in the first tenth, {record['mse_last_tenth']} in the last."
     )
 
 
 WRITERS = {
+    "asan": _asan,
+    "walk": _walk,
     "inputs": _inputs,
     "bits": _bits,
     "kills": _kills,

@@ -1,7 +1,5 @@
 """A random walk over the public calls of a network, with the compiled kernel and in PyTorch alike.
 
-    python benchmarks/reliability/walk.py --count 10000 --seed 0 --out results/reliability/walk.json
-
 Each sequence draws a network (sizes, rules, precision, queues) and some calls: steps that learn or do not, with and
 without masks, changes of the batch size, predictions in several threads, dreams, saving and loading, copies, new
 parameters, malformed arguments. Two networks make each call, one by the kernel and one in PyTorch; what they return
@@ -11,10 +9,7 @@ sanitizers.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import platform
 import random
 import sys
 import tempfile
@@ -30,7 +25,7 @@ import torch
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 import ptncn
-from ptncn import PTNCN, kernels
+from ptncn import PTNCN
 from ptncn.network import backend
 from ptncn.updates import OPTIMIZERS, factors
 
@@ -241,40 +236,29 @@ def walk(seed: int, folder: Path, calls: int = 8) -> Counter[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--count", type=int, default=10_000, help="sequences of calls")
-    parser.add_argument("--seed", type=int, default=0, help="of the first sequence; the others follow")
-    parser.add_argument("--out", type=Path, help="where to write the record")
-    options = parser.parse_args()
+    from common import parser, record
+
+    options = parser(__doc__, 10_000).parse_args()
     torch.set_num_threads(2)
     counts: Counter[str] = Counter()
     failures: list[str] = []
-    start = time.perf_counter()
+    started = time.time()
     with tempfile.TemporaryDirectory() as folder:
-        for seed in range(options.seed, options.seed + options.count):
+        for number in range(1, options.count + 1):
+            seed = options.seed + number - 1
             try:
                 counts.update(walk(seed, Path(folder)))
             except Exception as error:
                 failures.append(f"seed {seed}: {type(error).__name__}: {error}")
                 print(failures[-1], flush=True)
-            if (seed + 1) % 500 == 0:
-                print(f"{seed + 1 - options.seed} sequences, {len(failures)} failures", flush=True)
-    record = {
-        "command": f"python benchmarks/reliability/walk.py --count {options.count} --seed {options.seed}",
-        "sequences": options.count,
-        "seed": options.seed,
-        "calls": dict(sorted(counts.items())),
-        "failures": failures,
-        "sanitizers": os.environ.get("PTNCN_SANITIZERS", "none"),
-        "kernel": kernels.load() is not None,
-        "seconds": round(time.perf_counter() - start, 1),
-        "versions": {"python": platform.python_version(), "torch": torch.__version__, "ptncn": ptncn.__version__},
-        "machine": platform.platform(),
-    }
-    if options.out is not None:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    print(f"{options.count} sequences, {sum(counts.values())} calls, {len(failures)} failures")
+            if number % 500 == 0 or number == options.count:
+                found = {
+                    "sequences": number,
+                    "failures": failures,
+                    "calls": dict(sorted(counts.items())),
+                    "sanitizers": os.environ.get("PTNCN_SANITIZERS", "none"),
+                }
+                record("walk", options, found, started)
     return int(bool(failures))
 
 

@@ -14,10 +14,14 @@ import math
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol, Self, TypeGuard, runtime_checkable
 
 import torch
 from torch import Tensor
+
+LARGEST = 1e15
+"""Of an observation: the squares of larger numbers overflow in single precision, and all weights become NaN."""
 
 
 @dataclass(slots=True)
@@ -130,20 +134,23 @@ def check_observation(x: Tensor, batch_size: int, input_size: int, like: Tensor,
         raise ValueError(f"observation: expected shape ({batch_size}, {input_size}), got {tuple(x.shape)}")
     if mask is not None:
         x = torch.where(mask[:, None], x, 0.0)
-    if x.is_cpu and not math.isfinite(_total(x)):  # elsewhere this would wait for the device
-        bad = (~torch.isfinite(x)).nonzero()
+    if x.is_cpu and not _length(x) <= LARGEST:  # elsewhere this would wait for the device
+        bad = (~(x.abs() <= LARGEST)).nonzero()
         if len(bad):
             row, column = bad[0].tolist()
             raise ValueError(
-                f"observation: expected finite numbers, got {len(bad)} others; at row {row}, column {column}: "
-                f"{x[row, column].item()}. Mask rows that were not observed, or fill them in"
+                f"observation: expected finite numbers of at most {LARGEST:g}, got {len(bad)} others; "
+                f"at row {row}, column {column}: {x[row, column].item()}. "
+                "Mask rows that were not observed, fill them in, or scale them"
             )
     return x
 
 
-def _total(x: Tensor) -> float:
-    """The sum of (B, n); a few numbers are summed faster by Python than by a call into PyTorch."""
-    return sum(map(sum, x.tolist())) if x.numel() <= 32 else x.sum().item()
+def _length(x: Tensor) -> float:
+    """The norm of (B, n); that of a few numbers is found faster by Python than by a call into PyTorch."""
+    if x.numel() <= 32:
+        return math.hypot(*chain.from_iterable(x.tolist()))
+    return float(torch.linalg.vector_norm(x))
 
 
 class StepSized(Learner, Protocol):

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from ptncn import PTNCN
+from ptncn.updates import OPTIMIZERS
 
 
 @pytest.fixture
@@ -31,10 +32,10 @@ def unchanged_by(net, state, act, match):
         (torch.zeros(4), r"observation: expected shape \(2, 4\), got \(4,\)"),
         (
             torch.tensor([[0, 0, 0, 0], [0, math.nan, 0, 0]]),
-            "expected finite numbers, got 1 others; at row 1, column 1: nan",
+            "expected finite numbers .* got 1 others; at row 1, column 1: nan",
         ),
         (torch.tensor([[0, 0, math.inf, 0], [0, 0, 0, 0]]), "expected finite numbers.* row 0, column 2: inf"),
-        (torch.tensor([[0, 0, -math.inf, 0], [0, 0, math.inf, 0]]), "expected finite numbers, got 2 others"),
+        (torch.tensor([[0, 0, -math.inf, 0], [0, 0, math.inf, 0]]), "expected finite numbers .* got 2 others"),
     ],
 )
 def test_observations(net, x, match):
@@ -43,8 +44,24 @@ def test_observations(net, x, match):
     unchanged_by(net, state, lambda: net.step(x, state), match)
 
 
-def test_large_observations_whose_sum_overflows_are_finite_all_the_same(net):
-    net.step(torch.full((2, 4), 3e38), net.begin(2), learn=False)
+@pytest.mark.parametrize("columns", [4, 40])
+def test_numbers_whose_squares_overflow(columns):
+    net = PTNCN(columns, [3])
+    state, x = net.begin(1), torch.zeros(1, columns)
+    x[0, 0], x[0, 1] = 1e16, -1e16  # which add up to 0
+    unchanged_by(net, state, lambda: net.step(x, state), "expected finite numbers of at most 1e\\+15, got 2 others")
+
+
+@pytest.mark.parametrize("path", [True, False])
+@pytest.mark.parametrize("rescale", ["unit", "clip", "none"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_the_largest_observations_do_not_end_in_nan(path, rescale, optimizer):
+    net = PTNCN(4, [6, 3], output="gaussian", optimizer=optimizer, rescale=rescale)
+    net.compiled = path
+    state = net.begin(1)
+    for value in (1.0, 1e15, -1e15, 1.0, 1e9, 1e12, 0.0, 1.0):
+        net.step(torch.full((1, 4), value), state)
+    assert all(weight.isfinite().all() for weight in net.state_dict().values())
 
 
 @pytest.mark.parametrize("mask", [torch.ones(3), torch.ones(2, 4), torch.ones(2, 1)])

@@ -250,7 +250,7 @@ class PTNCN(LayeredModule):
 
     def snapshot(self) -> dict[str, Any]:
         return {
-            "weights": {name: weight.clone() for name, weight in super().state_dict().items()},
+            "weights": {name: weight.clone() for name, weight in super(LayeredModule, self).state_dict().items()},
             "postponed": {name: _cloned(part.queue()) for name, part in self._synapses().items()},
             "learning": self.learning.snapshot(),
             "generator": self.generator.get_state(),

@@ -75,8 +75,8 @@ def _norm(pre: Activity, post: Activity) -> Tensor:
     if batch > 1 and n_pre * n_post <= 4 * batch * (n_pre + n_post):
         squared: Tensor = (pre.value.T @ post.value).square().sum()
     else:
-        squared = (pre.gram * post.gram).sum().clamp_min(0.0)
-    return squared.sqrt()
+        squared = (pre.gram.double() * post.gram).sum().clamp_min(0.0)  # in single precision ∞ · 0 would be possible
+    return squared.sqrt().to(post.value.dtype)
 
 
 def rescaling(factors: Factors, rule: str, radius: float) -> Tensor | None:
@@ -87,7 +87,8 @@ def rescaling(factors: Factors, rule: str, radius: float) -> Tensor | None:
     if rule == "none":
         return None
     if rule == "unit":
-        return radius / factors.norms().clamp_min(1e-30)  # an update that is 0 stays 0
+        norms = factors.norms()
+        return torch.where(norms > 0, radius / norms.clamp_min(1e-30), 0.0)  # 0, not ∞ · 0, for an update that is 0
     return radius / factors.norms().clamp_min(radius)
 
 
