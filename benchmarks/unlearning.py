@@ -49,12 +49,15 @@ COUPLED = {
 }  # fmt: skip
 MEMORY = {"preset": "best", "memory": 128}
 CONSTANT = {**MEMORY, "schedule": None, "lr": 0.0004}
+UNBOUNDED = {"activation": "relu"}
 CAMPAIGNS = {
     "video-constant": Campaign("video", 10, 20, (1000, 1000, 1000)),
     "video-falling": Campaign("video", 10, 20, (1000, 1000, 1000), falls_to=0.05),
     "video-coupled": Campaign("video", 10, 20, (1000, 1000, 1000), options=COUPLED),
     "text-constant": Campaign("text", 5, 50, (600,), options=CONSTANT),
     "text-falling": Campaign("text", 5, 50, (600,), options=MEMORY),
+    "text-constant-relu": Campaign("text", 5, 50, (600,), options=CONSTANT | UNBOUNDED),
+    "text-falling-relu": Campaign("text", 5, 50, (600,), options=MEMORY | UNBOUNDED),
 }
 
 

@@ -22,7 +22,7 @@ INTRODUCTION = """# Stability
 
 Does a network that trains on and on unlearn? `python benchmarks/unlearning.py run NAME` trains one and records, after every epoch, the validation error and the largest singular value of each matrix; `python benchmarks/unlearning.py page` makes this page from the records in [results/stability](../results/stability).
 
-With the paper's coupling the displacement that teaches is the correction of the state, β E e. As W and E grow it leaves the range where φ is nearly linear, saturated units are displaced one way only, and the validation error rises again. A small displacement (`teaching="small"`, preset `best`) does not grow with E, and output biases that begin at the mean observation (`output_bias="mean"`) leave no direction of W₁ to play their part. [Choices](choices.md) has both options.
+With the paper's coupling the displacement that teaches is the correction of the state, β E e. As W and E grow it leaves the range where φ is nearly linear, saturated units are displaced one way only, and the validation error rises again. A small displacement (`teaching="small"`, preset `best`) does not grow with E, and output biases that begin at the mean observation (`output_bias="mean"`) leave no direction of W₁ to play their part. On text the preset has units that are bounded on both sides (`relu6`): unbounded ones (`relu`) are as good at first, but with a constant step size V grows until some sentences drive the states out of all bounds (in the fourth and fifth epoch below, the error while learning is thousands of bits), and the network unlearns. [Choices](choices.md) has both options.
 """  # noqa: E501
 
 Record = dict[str, Any]

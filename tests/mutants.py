@@ -526,6 +526,10 @@ MUTANTS = [
         "+ u;", OF_KERNEL_MEMORY,
     ),
     Mutant(
+        "kernel: traces of inputs that are 0 now do not decay", KERNEL_TRACES, " && T[0] == 0 && T[H] == 0) continue;",
+        ") continue;", ("tests/network/test_kernel.py", "-k", "text_asks_for"),
+    ),
+    Mutant(
         "kernel: memories turn the wrong way", KERNEL_TRACES, "turned = re[i] * value[i] - im[i] * value_im[i]",
         "turned = re[i] * value[i] + im[i] * value_im[i]", OF_KERNEL_MEMORY,
     ),

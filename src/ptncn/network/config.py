@@ -214,7 +214,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 FOR_OUTPUT: dict[tuple[str, str], dict[str, Any]] = {
     ("best", "categorical"): {
-        "activation": "relu",
+        "activation": "relu6",
         "beta": 0.15,
         "optimizer": "adam",
         "lr": 0.004,
