@@ -309,8 +309,8 @@ MUTANTS = [
         "1.0 / factors.norms().clamp_min(1.0)", transcription("clip"),
     ),
     Mutant(
-        "the norm of the factors adds Gram matrices", FACTORS, "(pre.gram.double() * post.gram)", "(pre.gram.double() + post.gram)",
-        OF_FACTORS,
+        "the norm of the factors adds Gram matrices", FACTORS, "(pre.gram.double() * post.gram)",
+        "(pre.gram.double() + post.gram)", OF_FACTORS,
     ),
     Mutant(
         "the schedule stands still", APPLY, "self.config.schedule(self.optimizer.updates)", "self.config.schedule(0)",
