@@ -5,13 +5,14 @@ import os
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 import ptncn.network.ptncn
 from ptncn import kernels
 
-settings.register_profile("default", derandomize=True, database=None, deadline=None)
-settings.register_profile("fuzz", derandomize=False, max_examples=2_000, print_blob=True, deadline=None)
+ANY_SPEED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # on a busy machine too
+settings.register_profile("default", derandomize=True, database=None, **ANY_SPEED)
+settings.register_profile("fuzz", derandomize=False, max_examples=2_000, print_blob=True, **ANY_SPEED)
 settings.load_profile("default")  # `make fuzz` asks for the other one: new examples each time
 
 
