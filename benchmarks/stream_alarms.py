@@ -52,10 +52,10 @@ def exchanges(values: np.ndarray, at: np.ndarray, size: float, draw: np.random.G
 
 
 STREAMS: dict[str, tuple[Any, Any, float, int, str]] = {
-    "sines, spikes": (waves, spikes, 2.0, 40_000, "four sines, noise 0.1; one column is off by 2"),
-    "sines, mirrored": (waves, mirrors, 0.0, 40_000, "the same; all columns change their sign"),
-    "sines, exchanged": (waves, exchanges, 0.0, 40_000, "the same; two columns change places"),
-    "walk, spikes": (walk, spikes, 40.0, 40_000, "two random walks, steps of Student's t with 3 degrees of freedom; "
+    "sines, spikes": (waves, spikes, 2.0, 20_000, "four sines, noise 0.1; one column is off by 2"),
+    "sines, mirrored": (waves, mirrors, 0.0, 20_000, "the same; all columns change their sign"),
+    "sines, exchanged": (waves, exchanges, 0.0, 20_000, "the same; two columns change places"),
+    "walk, spikes": (walk, spikes, 40.0, 20_000, "two random walks, steps of Student's t with 3 degrees of freedom; "
                                                  "one is off by 40"),
     "water flow, spikes": (water, spikes, 10.0, 0, "River's hourly flow through a pipe; it is off by 10 l/s"),
 }  # fmt: skip

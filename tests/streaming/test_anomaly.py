@@ -116,6 +116,21 @@ def test_streams_of_very_different_tails_have_comparable_scores():
     assert all(1e-4 < share < 1e-2 for share in shares)
 
 
+def test_more_columns_do_not_mean_more_rows_that_are_rare():
+    noise = np.random.default_rng(7).normal(size=(20_000, 8))
+    scorer = Anomaly(AnomalySetting(columns=8))
+    together = scorer.observe(noise, np.zeros_like(noise), rows=np.zeros(len(noise), dtype=np.int64)).unusual
+    alone = [(score(column).unusual[1000:] > 0.5).mean() for column in noise.T]
+    assert (together[1000:] > 0.5).mean() < 2 * np.mean(alone)
+
+
+def test_alarms_are_raised_for_each_row_of_an_event_where_that_was_asked_for():
+    values = np.random.default_rng(8).normal(size=2000)
+    values[1500:1510] += 12.0
+    rows, events = (score(values, rate=0.05, events=events).alarm[1500:1510].sum() for events in (0, 1))
+    assert (events, rows) == (1, 10)
+
+
 def test_a_saved_stream_goes_on_with_the_same_numbers():
     values = np.random.default_rng(6).normal(size=(300, 1))
     expected, rows = np.zeros((300, 1)), np.zeros(300, dtype=np.int64)

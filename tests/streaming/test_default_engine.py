@@ -149,7 +149,7 @@ def test_a_tree_with_something_else_in_it_is_refused(path):
             Stream.from_bytes(pack(tree))
 
 
-@pytest.mark.parametrize("change", [{"horizon": 4}, {"level": 0.5}, {"alarm_rate": 0.05}])
+@pytest.mark.parametrize("change", [{"horizon": 4}, {"level": 0.5}, {"alarm_rate": 0.05}, {"alarm_per": "row"}])
 def test_horizon_level_and_alarm_rate_may_change(change):
     rows = sines(500)
     first = Stream(network=TINY, horizon=2)

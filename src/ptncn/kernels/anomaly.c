@@ -18,8 +18,10 @@ enum { POINT, BURSTS, LEVEL_HIGH, LEVEL_LOW, QUIET, KINDS };
 #define MOST_BUDGET 5.0
 #define OVERDRAFT 0.3
 #define MOST_OVERDRAFT 10.0
-#define SEVERE 2.0
+#define SEVERE 1.0
+#define AGAIN 2.0
 #define TOGETHER 20.0
+#define MANY 10.0
 #define LN10 2.302585092994046
 
 typedef struct {
@@ -117,23 +119,25 @@ static void row(double *x, const double *y, const double *expected, const Settin
         novelty += each, known++;
     }
     found = larger(0, found - log10((double)s->columns));
+    if (found > MANY) found = MANY * (1 + log(found / MANY));
     if (!x[COUNT]) x[THRESHOLD] = -log10(rate), x[BUDGET] = FIRST_BUDGET;
     x[COUNT] += 1;
     for (int k = 0; k < PAST; k++) x[EVENTS + k] *= 1 - 1 / s->bulk;
     int lasts = x[LEFT] > 0;
     if (lasts) x[LEFT] -= 1;
     else x[BAR] *= s->fade;
-    double event = found > x[BAR] * (lasts ? 1 + s->worse : 1) ? weigh_event(x, found, lasts, s) : 0, severe = larger(x[BAR], x[THRESHOLD]) + SEVERE;
+    double peak = larger(s->events ? x[BAR] : 0, x[THRESHOLD]);
+    double event = found > x[BAR] * (lasts ? 1 + s->worse : 1) ? weigh_event(x, found, lasts, s) : 0;
     double overdraft = smaller(MOST_OVERDRAFT, OVERDRAFT * rate * x[COUNT]);
     if (event) x[BAR] = found, x[LEFT] = (double)s->hold;
     x[BUDGET] = smaller(x[BUDGET] + s->spend * rate, MOST_BUDGET);
     x[SINCE] += 1;
     int over = found > 0 && found > x[THRESHOLD], same = s->events && x[ACTIVE] > 0 && x[SINCE] * rate < 1;
-    int worse = found > severe, alarm = over && (!same || worse) && x[BUDGET] >= 1 - (worse ? overdraft : 0);
+    int worse = found > peak + SEVERE, alarm = over && (!same || found > peak + AGAIN) && x[BUDGET] >= 1 - (worse ? overdraft : 0);
     x[ACTIVE] = over ? floor(smaller(TOGETHER, 0.2 / rate)) : larger(0, x[ACTIVE] - 1);
     if (alarm) x[BUDGET] -= 1, x[SINCE] = 0;
     /* an event that does not end must not lower the threshold; where alarms are too rare, it falls faster */
-    double move = alarm ? 1 - rate : over ? 4 * rate : -rate * larger(1, x[BUDGET] - 1);
+    double move = alarm ? 1 - rate : over ? 4 * rate : -rate * larger(1, 2 * x[BUDGET] - 1);
     x[THRESHOLD] = larger(x[THRESHOLD] + (s->step + s->haste / rate) * move, 0.1);
     out[0] = event, out[1] = found, out[2] = (double)alarm, out[3] = (double)which;
     out[4] = known ? novelty / (double)known : 0;

@@ -21,10 +21,15 @@ LONG = 2000
 """Rows over which the usual change from one value to the next is measured."""
 FIRST_BUDGET, MOST_BUDGET = 0.6, 5.0
 """Alarms that may be raised: at the beginning, and at most, after a long time without any."""
-SEVERE = 2.0
-"""An event so many nines over the threshold and the peak before is another one, and may overdraw the budget."""
+SEVERE = 1.0
+"""An event so many nines over the threshold and the peak before may overdraw the budget; where alarms are raised for
+each row, it is enough to be over the threshold."""
+AGAIN = 2.0
+"""So many nines over the peak, an event that lasts is another one."""
 OVERDRAFT, MOST_OVERDRAFT = 0.3, 10.0
 """By how much: a share of the alarms that were to be expected so far."""
+MANY = 10.0
+"""More nines than these, of which no data can tell, grow like a logarithm."""
 TOGETHER = 20
 """Rows over the threshold that are at most so far apart belong to one alarm."""
 
@@ -156,13 +161,14 @@ def judge(setting: AnomalySetting, common: Array, each: Array) -> tuple[float, f
     """Event, nines, alarm and column of a row, from the nines of each column."""
     which = int(np.argmax(each)) if each.max() > 0 else 0
     found = max(0.0, float(each.max()) - float(np.log10(setting.columns)))
+    found = MANY * (1 + float(np.log(found / MANY))) if found > MANY else found
     count, bar, left, threshold, active, budget, since = common[:EVENTS].tolist()
     if not count:
         threshold, budget = -float(np.log10(setting.rate)), FIRST_BUDGET
     past, lasts = common[EVENTS:], left > 0
     past *= 1 - 1 / setting.bulk
     left, bar = (left - 1, bar) if lasts else (left, bar * setting.fade)
-    event, worse = 0.0, found > max(bar, threshold) + SEVERE
+    event, worse_by = 0.0, found - max(bar if setting.events else 0.0, threshold)
     if found > bar * (1 + setting.worse if lasts else 1.0):
         event = max(1e-9, found - setting.repeat * float(np.log10(1 + repeated(past, found))))
         if count + 1 > setting.hold:
@@ -173,11 +179,11 @@ def judge(setting: AnomalySetting, common: Array, each: Array) -> tuple[float, f
     budget = min(budget + setting.spend * setting.rate, MOST_BUDGET)
     since += 1
     same = setting.events and active > 0 and since * setting.rate < 1
-    overdraft = min(MOST_OVERDRAFT, OVERDRAFT * setting.rate * (count + 1)) if worse else 0.0
-    alarm = over and (worse or not same) and budget >= 1 - overdraft
+    overdraft = min(MOST_OVERDRAFT, OVERDRAFT * setting.rate * (count + 1)) if worse_by > SEVERE else 0.0
+    alarm = over and (worse_by > AGAIN or not same) and budget >= 1 - overdraft
     active = float(int(min(TOGETHER, 0.2 / setting.rate))) if over else max(0.0, active - 1)
     budget, since = (budget - 1, 0.0) if alarm else (budget, since)
-    move = 1 - setting.rate if alarm else setting.rate * (4 if over else -max(1.0, budget - 1))
+    move = 1 - setting.rate if alarm else setting.rate * (4 if over else -max(1.0, 2 * budget - 1))
     threshold = max(threshold + (setting.step + setting.haste / setting.rate) * move, 0.1)
     common[:EVENTS] = count + 1, bar, left, threshold, active, budget, since
     return event, found, float(alarm), float(which)
