@@ -13,7 +13,7 @@ setup: $(READY) ## create the environment and install the package with its tools
 $(READY): pyproject.toml constraints.txt setup.py $(wildcard src/ptncn/kernels/*.[ch] src/ptncn/kernels/*.inc)
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "ptncn needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 demo: setup    ## two learners predict a changing stream; the last lines say how to open its page and the live one
