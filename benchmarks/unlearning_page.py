@@ -43,7 +43,7 @@ def reproduced(record: Record) -> Record:
     setting = record["config"]["setting"]
     note = (
         f"`video-falling` is the run behind the table of results: {setting['valid']:,} validation videos, and a runner "
-        f"that lowers the step size by {setting['decay']:g} of it after each epoch as well. It has no norms."
+        f"that also lowers the step size in a straight line to {setting['decay']:g} of it. It has no norms."
     )
     same = {"command": record["command"], "options": record["learner"]}
     return {"data": "video", "epochs": len(rows), "rows": rows, "note": note, **same}
