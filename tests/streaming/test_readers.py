@@ -288,6 +288,14 @@ class TestParquet:
         with pytest.raises(StreamError, match=r"x\.parquet: not a Parquet file"):
             ParquetReader(file(b"PAR1 no", "x.parquet"))
 
+    def test_a_column_whose_name_is_no_text_is_refused(self, tmp_path):
+        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        path = tmp_path / "x.parquet"
+        parquet.write_table(pyarrow.table({"abcdefgh": [1.0, 2.0]}), path, store_schema=False)
+        path.write_bytes(path.read_bytes().replace(b"abcdefgh", b"\xff" * 8))
+        with pytest.raises(StreamError, match=r"x\.parquet: not a Parquet file"):
+            ParquetReader(str(path))
+
     def test_without_pyarrow_the_error_says_what_to_install(self, file, monkeypatch):
         monkeypatch.setattr("ptncn.streaming.sources.parquet.import_module", _not_there)
         with pytest.raises(StreamError, match=r"pip install 'ptncn\[parquet\]'"):

@@ -22,12 +22,13 @@ class ParquetReader:
         except ImportError as error:
             raise StreamError(f"{path}: Parquet needs pyarrow: pip install 'ptncn[parquet]'") from error
         self.name = path
-        self._broken = (pyarrow.ArrowException, OSError)
+        # what pyarrow raises on damaged files: names that are no text and impossible sizes among them
+        self._broken = (pyarrow.ArrowException, OSError, ValueError, OverflowError, MemoryError)
         try:
             self._file = parquet.ParquetFile(path)
+            self._names = tuple(self._file.schema_arrow.names)
         except self._broken as error:
             raise StreamError(f"{path}: not a Parquet file that can be read: {error}") from error
-        self._names = tuple(self._file.schema_arrow.names)
         self._rows = self._read_from(0)
         self._row = self._count = 0
 
