@@ -155,7 +155,7 @@ def streams(record: Record) -> list[str]:
             for name, s in record["streams"].items()
         ),
         "",
-        "The first four ship with River. Noise has a standard deviation of 0.1, so that nobody can do better than "
+        "The first four ship with River. Noise has a standard deviation of 0.1, so that no forecast can do better than "
         "0.0798; Mackey-Glass has none.",
         "",
     ]

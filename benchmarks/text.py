@@ -1,7 +1,7 @@
 """Learn Penn Treebank sentences once through and validate on the way: the preset `best` with a trace memory.
 
     python benchmarks/text.py results/learners/text.json
-    python benchmarks/text.py /tmp/immediate.json --characters 600000 --option credit='"immediate"'
+    python benchmarks/text.py immediate.json --characters 600000 --option credit='"immediate"'
 
 A character is one that was observed, padding left out. Sentences come shuffled, in batches of 50. The network is
 validated on all validation sentences and on the first 400, which are harder.

@@ -1,7 +1,7 @@
 """Learn bouncing digits once through: the preset `best`, on videos of MNIST digits, in batches of 20.
 
     python benchmarks/video.py results/learners/video.json --seeds 3
-    python benchmarks/video.py /tmp/adam.json --option optimizer='"adam"' --option lr=0.0004
+    python benchmarks/video.py adam.json --option optimizer='"adam"' --option lr=0.0004
 
 Settings are chosen by the validation error; `--test` measures the test error as well.
 """

@@ -34,7 +34,7 @@ typedef struct {
 
 typedef struct {
     int64_t count, look, mean, variance, reach, history, season, profile, residual, regret, square, size, low, high, spread, owed, scored, trust;
-    int64_t made, told, base, last, scale, total;
+    int64_t made, outputs, base, last, scale, total;
     Block block[BLOCKS];
 } Layout;
 
@@ -61,7 +61,7 @@ static int lay_out(const Setting *s, Layout *l) {
     l->size = place(&at, C * H), l->scored = place(&at, C * H), l->trust = place(&at, C * H * 2);
     l->low = place(&at, C * H), l->high = place(&at, C * H), l->spread = place(&at, C * H), l->owed = place(&at, C * H);
     int64_t lines = C * (H * (H + 1) / 2); /* for each horizon as many places as it has steps */
-    l->made = place(&at, lines * 3), l->told = place(&at, lines * BLOCKS), l->base = place(&at, lines * SEASONS);
+    l->made = place(&at, lines * 3), l->outputs = place(&at, lines * BLOCKS), l->base = place(&at, lines * SEASONS);
     l->last = place(&at, H * C), l->scale = place(&at, H * C);
     int64_t n[BLOCKS] = {1 + s->states + s->extra + C * (s->few + 1), s->lags + 2, s->short_lags + 2,
                          s->profile_lags + 1, s->profile_lags + 1};
@@ -172,11 +172,11 @@ INLINE void read_out(const Run *r, int64_t c, int64_t h, int64_t slot, double la
     }
 }
 
-/* The experts for horizon h of column c: simple rules, then what the blocks told. */
-INLINE void experts(const Run *r, int64_t c, int64_t h, int64_t time, double last, const double *told, double *said) {
+/* The experts for horizon h of column c: simple rules, then the outputs of the blocks. */
+INLINE void experts(const Run *r, int64_t c, int64_t h, int64_t time, double last, const double *outputs, double *said) {
     said[0] = last;
     for (int k = 0; k < SEASONS; k++) said[1 + k] = seasonal(r, c, season_of(r, c, k), time, h + 1, last);
-    for (int j = 0; j < BLOCKS; j++) said[1 + SEASONS + j] = told[j];
+    for (int j = 0; j < BLOCKS; j++) said[1 + SEASONS + j] = outputs[j];
 }
 
 /* Bounds in units of the spread, each moved by a step where it was exceeded, and back a little where it was not. What
@@ -205,7 +205,7 @@ INLINE void score(const Run *r, int64_t c, int64_t h, int64_t time, double y) {
     double *regret = r->x + l->regret + i * EXPERTS, *square = r->x + l->square + i * EXPERTS;
     int64_t kept = line(r, c, h, time - h - 1);
     double last = r->x[l->last + slot * C + c];
-    experts(r, c, h, time, last, r->x + l->told + kept * BLOCKS, said);
+    experts(r, c, h, time, last, r->x + l->outputs + kept * BLOCKS, said);
     weigh(regret, square, weights);
     for (int j = 0; j < EXPERTS; j++) mixed += weights[j] * said[j];
     double n = r->x[l->scored + i] += 1, *usual = r->x + l->size + i, rate = 1 / n > 0.005 ? 1 / n : 0.005;
@@ -352,11 +352,11 @@ static void observe(const Run *r, const double *y, const double *states, const d
             double said[EXPERTS], pred[BLOCKS], base[BLOCKS], weights[EXPERTS], mixed = 0;
             int64_t i = c * H + h, kept = line(r, c, h, time);
             double last = r->x[l->last + slot * C + c], scale = r->x[l->scale + slot * C + c];
-            double *told = r->x + l->told + kept * BLOCKS;
+            double *outputs = r->x + l->outputs + kept * BLOCKS;
             read_out(r, c, h, slot, last, r->x + l->base + kept * SEASONS, base, pred);
             for (int j = 0; j < BLOCKS; j++)
-                told[j] = base[j] == base[j] ? base[j] + scale * within(pred[j], REACH) : last;
-            experts(r, c, h, time + 1 + h, last, told, said);
+                outputs[j] = base[j] == base[j] ? base[j] + scale * within(pred[j], REACH) : last;
+            experts(r, c, h, time + 1 + h, last, outputs, said);
             weigh(r->x + l->regret + i * EXPERTS, r->x + l->square + i * EXPERTS, weights);
             for (int j = 0; j < EXPERTS; j++) mixed += weights[j] * said[j];
             const double *trust = r->x + l->trust + i * 2;

@@ -1,7 +1,7 @@
 """Serves one page and its messages; everything comes from this machine and stays on it.
 
-A visitor who reads slowly misses frames and delays nobody: each has a coroutine that sends what is newest when the
-last message has gone out.
+A visitor who reads slowly misses frames and holds up no one else: each has a coroutine that sends what is newest when
+the last message has gone out.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def make_app(page: Page, *, token: str | None = None) -> ASGIApp:
 
     async def live(websocket: WebSocket) -> None:
         if len(visitors) >= MOST_VISITORS:
-            await websocket.accept()  # a browser is told the reason of a connection alone, not of a refusal
+            await websocket.accept()  # a browser learns why a connection was closed, but not why one was refused
             await websocket.close(1013, f"{MOST_VISITORS} visitors are here already")
             return
         visitor = Visitor()

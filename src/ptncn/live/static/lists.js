@@ -60,7 +60,7 @@ export function listKeys(list, { keys, key: shown }, choose) {
     badge.hidden = !alarms;
     badge.textContent = alarms;
   };
-  // while somebody points at the list, items keep their places
+  // items keep their places while the pointer is over the list
   const order = list.matches(":hover, :focus-within") ? new Map([...list.children].map((item, place) => [item.dataset.name, place])) : new Map();
   const place = ({ key }) => order.get(key) ?? Infinity;
   keep(list, order.size ? [...keys].sort((a, b) => (place(a) === place(b) ? 0 : place(a) - place(b))) : keys, ({ key }) => key, make, update);

@@ -20,7 +20,7 @@ let charts = null;
 let waiting = null;
 let newest = null; // the last frame that was drawn
 let drawn = 0;
-let told = 0;
+let announced = 0;
 let image = null; // one for all pictures, so that there is nothing to clean up 75 times a second
 
 export function begin(message, sender) {
@@ -56,8 +56,8 @@ function paint(now) {
   [newest, waiting] = [message, null];
   const size = hello.canvas ** 2;
   ["truth", "expected-0", "expected-1"].forEach((id, index) => picture($(id), pixels.subarray(index * size, (index + 1) * size)));
-  if (now - told > 400) {
-    told = now;
+  if (now - announced > 400) {
+    announced = now;
     tell(message);
     drawCurves();
   }

@@ -90,7 +90,7 @@ def lay_out(setting: Setting) -> dict[str, Part]:
         "spread": ((C, H), 0.0),
         "owed": ((C, H), 0.0),
         "made": ((C, H * (H + 1) // 2, 3), 0.0),
-        "told": ((C, H * (H + 1) // 2, len(BLOCKS)), 0.0),
+        "outputs": ((C, H * (H + 1) // 2, len(BLOCKS)), 0.0),
         "base": ((C, H * (H + 1) // 2, SEASONS), np.nan),
         "last": ((H, C), 0.0),
         "scale": ((H, C), 1.0),

@@ -110,10 +110,10 @@ class Step:
         nothing = (back == 0) | (back > at) | (back - ahead >= L)
         return np.where(nothing, last[:, :, None, :], value)
 
-    def _experts(self, v: dict[str, Array], time: Rows, last: Array, told: Array) -> Array:
-        """(B, C, H, experts) simple rules, then what the blocks told (B, C, H, BLOCKS)."""
+    def _experts(self, v: dict[str, Array], time: Rows, last: Array, outputs: Array) -> Array:
+        """(B, C, H, experts) simple rules, then the outputs of the blocks (B, C, H, BLOCKS)."""
         seasonal = np.moveaxis(self._seasonal(v, time, last), 2, 3)
-        return np.concatenate([last[..., None], seasonal, told], axis=3)
+        return np.concatenate([last[..., None], seasonal, outputs], axis=3)
 
     def _read_out(self, v: dict[str, Array], slot: Rows, last: Array, base: Array) -> tuple[Array, Array]:
         """(B, C, H, BLOCKS) bases and predictions in scales, from the features in `slot` (B, H)."""
@@ -140,7 +140,7 @@ class Step:
         at = (np.arange(B)[:, None, None], np.arange(C)[None, :, None], kept[:, None, :])
         last = v["last"][at[0], slot[:, None, :], at[1]]
         scale = v["scale"][at[0], slot[:, None, :], at[1]]
-        said = self._experts(v, np.repeat(time[:, None], H, axis=1), last, v["told"][at])
+        said = self._experts(v, np.repeat(time[:, None], H, axis=1), last, v["outputs"][at])
         mixed = (weigh(v["regret"], v["square"]) * said).sum(-1)
         n = v["scored"] + known
         rate, off = np.maximum(1.0 / np.maximum(n, 1.0), 0.005), np.abs(mixed - value)
@@ -298,9 +298,9 @@ class Step:
         scale = v["scale"][at[0], slot[:, None, :], at[1]]
         bases, predicted = self._read_out(v, slot, last, v["base"][at])
         moved = np.clip(predicted, -REACH, REACH) * scale[..., None]
-        told = np.where(np.isnan(bases), last[..., None], np.where(np.isnan(bases), 0.0, bases) + moved)
-        v["told"][at] = told
-        said = self._experts(v, time[:, None] + 1 + self._h, last, told)
+        outputs = np.where(np.isnan(bases), last[..., None], np.where(np.isnan(bases), 0.0, bases) + moved)
+        v["outputs"][at] = outputs
+        said = self._experts(v, time[:, None] + 1 + self._h, last, outputs)
         mixed = (weigh(v["regret"], v["square"]) * said).sum(-1)
         share = np.clip((v["trust"][..., 0] + PRIOR) / (v["trust"][..., 1] + PRIOR), 0.0, 1.0)
         mean = last + share * (mixed - last)
