@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -25,13 +26,13 @@ from speed.extras import LONG_RUNS, measure_generator, measure_growth, measure_l
 from speed.limits import Read, matrix_rate
 from speed.machine import BackgroundLoad, describe_machine, is_idle, load_average
 from speed.memory import measure_memory
-from speed.options import measure_options
+from speed.options import measure_options, measure_trace_memory
 from speed.page import show, write_page
 from speed.shapes import SHAPES, Shape
 from speed.targets import check_targets
 from speed.timing import MIN_SAMPLES
 
-EXTRAS = ("memory", "growth", "long", "generator", "options", "profile")
+EXTRAS = ("memory", "growth", "long", "generator", "options", "trace-memory", "profile")
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
@@ -75,7 +76,7 @@ def run(plan: Plan, report: Callable[[str], None] = lambda line: None) -> dict[s
         record["skipped"] += skipped
     for name in plan.extras:
         report(name)
-        record[name] = _measure_extra(name, plan)
+        record[name] = _measure_extra(name, plan, report)
     record["machine"]["others"] = background.share()
     record["machine"]["idle"] = is_idle(record["machine"])
     record["targets"] = check_targets(record)
@@ -95,7 +96,7 @@ def _machine_limits(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _measure_extra(name: str, plan: Plan) -> Any:
+def _measure_extra(name: str, plan: Plan, report: Callable[[str], None]) -> Any:
     largest, smallest = plan.shapes[0], plan.shapes[-1]
     if name == "memory":
         return measure_memory()
@@ -106,7 +107,9 @@ def _measure_extra(name: str, plan: Plan) -> Any:
     if name == "generator":
         return measure_generator(plan.seconds / 4, largest)
     if name == "options":
-        return measure_options(plan.seconds, tuple(plan.shapes))
+        return measure_options(plan.seconds, tuple(plan.shapes), report)
+    if name == "trace-memory":
+        return measure_trace_memory(plan.seconds)
     return [found for shape in plan.shapes if (found := profile_step(shape))]
 
 
@@ -121,7 +124,9 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument(
         "--case", action="append", default=[], help=f"a case, a learner or one of {', '.join(EXTRAS)}; repeatable"
     )
-    parser.add_argument("--page", type=Path, help="measure nothing; write docs/performance.md from this record")
+    parser.add_argument(
+        "--page", type=Path, nargs="+", help="measure nothing; write docs/performance.md from a full record, and more"
+    )
     parser.add_argument("--docs", type=Path, default=DOCS, help="the folder that --page writes to")
     parser.add_argument("--seconds", type=float, help="time for the rows of one shape")
     return parser.parse_args(arguments)
@@ -134,8 +139,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"wrote {write_page(options.page, options.docs)}")
             return 0
         plan = make_plan(quick=options.quick, shapes=options.shape, names=options.case, seconds=options.seconds)
-        with errors.status("") as status:
-            record = run(plan, report=lambda line: status.update(f"measuring {line}"))
+        given = sys.argv[1:] if arguments is None else arguments
+        record = {"command": shlex.join(["python", "benchmarks/step.py", *given])}
+        record |= run(plan, report=lambda line: errors.print(f"measuring {line}"))
         text = json.dumps(record, indent=1, ensure_ascii=False)
         if options.out is not None:
             options.out.parent.mkdir(parents=True, exist_ok=True)

@@ -25,31 +25,41 @@ TEXT, MEMORY = Shape.parse("49-1x600@50"), 128
 """A network for text, and the units of its memory."""
 
 
-def measure_options(budget: float, shapes: tuple[Shape, ...] = SHAPES) -> list[dict[str, Any]]:
+def measure_options(
+    budget: float, shapes: tuple[Shape, ...] = SHAPES, report: Callable[[str], None] = lambda line: None
+) -> list[dict[str, Any]]:
     """Each {"option", "shape", "batch", "of", "plain_ms", "ms"}; "failed" with the reason replaces "ms"."""
-    found = []
+    found, share = [], budget / len(shapes) / 2
     for shape in shapes:
-        found += [threads(shape, budget / len(shapes) / 2), bfloat16(shape, budget / len(shapes) / 2)]
-    return [*found, trace_memory(TEXT, budget / len(shapes)), compiled(shapes[0])]
+        report(f"one thread and bfloat16 at {shape}, {2 * share:.0f} seconds")
+        found += [threads(shape, share), bfloat16(shape, share)]
+    report(f"torch.compile at {shapes[0]}, at most {COMPILE_SECONDS:.0f} seconds")
+    return [*found, compiled(shapes[0])]
+
+
+def measure_trace_memory(budget: float, shape: Shape = TEXT) -> list[dict[str, Any]]:
+    """What a trace memory costs: with all threads, and with one."""
+    usual = torch.get_num_threads()
+    return [trace_memory(shape, budget / 2, threads) for threads in dict.fromkeys([usual, 1])]
 
 
 def threads(shape: Shape, budget: float) -> dict[str, Any]:
     """One thread instead of all."""
     default, single = make_case("ptncn-sgd", shape), make_case("ptncn-sgd", shape)
-    single.name, single.run = "single", _on_one_thread(single.run, torch.get_num_threads())
+    single.name, single.run = "single", _on_threads(single.run, 1, torch.get_num_threads())
     plain_ms, ms = median_ms([default, single], budget)
     return {**_where("1 thread", shape, "ptncn-sgd"), "plain_ms": plain_ms, "ms": ms}
 
 
-def _on_one_thread(run: Callable[[int], object], usual: int) -> Callable[[int], object]:
-    def single(steps: int) -> None:
-        torch.set_num_threads(1)
+def _on_threads(run: Callable[[int], object], threads: int, usual: int) -> Callable[[int], object]:
+    def limited(steps: int) -> None:
+        torch.set_num_threads(threads)
         try:
             run(steps)
         finally:
             torch.set_num_threads(usual)
 
-    return single
+    return limited
 
 
 def bfloat16(shape: Shape, budget: float) -> dict[str, Any]:
@@ -59,11 +69,13 @@ def bfloat16(shape: Shape, budget: float) -> dict[str, Any]:
     return {**_where("bfloat16", shape, "products"), "plain_ms": plain_ms, "ms": ms}
 
 
-def trace_memory(shape: Shape, budget: float) -> dict[str, Any]:
+def trace_memory(shape: Shape, budget: float, threads: int) -> dict[str, Any]:
     """The preset `best` on symbols, with a trace memory and without."""
-    cases = [Case(f"memory {units}", _on_symbols(shape, units), unit=SEQUENCE) for units in (0, MEMORY)]
-    plain_ms, ms = median_ms(cases, budget)
-    return {**_where(f"memory of {MEMORY}", shape, "preset best, text"), "plain_ms": plain_ms, "ms": ms}
+    usual = torch.get_num_threads()
+    runs = {units: _on_threads(_on_symbols(shape, units), threads, usual) for units in (0, MEMORY)}
+    plain_ms, ms = median_ms([Case(f"memory {units}", run, unit=SEQUENCE) for units, run in runs.items()], budget)
+    of = f"preset best, text, {threads} thread{'s' * (threads > 1)}"
+    return {**_where(f"memory of {MEMORY}", shape, of), "plain_ms": plain_ms, "ms": ms}
 
 
 def _on_symbols(shape: Shape, memory: int) -> Callable[[int], None]:

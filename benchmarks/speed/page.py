@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.table import Table
@@ -16,20 +17,26 @@ from speed.machine import warning
 from speed.roofline import roofline
 from speed.sections import growth, long_runs, markdown_table, memory, options, profiles
 
+T = TypeVar("T")
 PAGE, FIGURE = "performance.md", "figures/roofline.svg"
 
 
-def write_page(record_file: Path, docs: Path) -> Path:
-    """Write the page and its figure; return the page's path."""
-    try:
-        record = json.loads(record_file.read_text())
-        text, figure = make_page(record, record_file.name), roofline(record)
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise ValueError(f"{record_file} is not a record of benchmarks/step.py: {error!r}") from error
+def write_page(record_files: Sequence[Path], docs: Path) -> Path:
+    """Write the page and its figure; return the page's path. Records after the first add sections."""
+    full, *later = record_files
+    page, figure = _rendered(full, lambda record: (make_page(record, full.name), roofline(record)))
+    parts = [page, *(_rendered(file, partial(make_addition, name=file.name)) for file in later)]
     (docs / FIGURE).parent.mkdir(parents=True, exist_ok=True)
     write_atomically(docs / FIGURE, figure)
-    write_atomically(docs / PAGE, text.encode())
+    write_atomically(docs / PAGE, "\n".join(parts).encode())
     return docs / PAGE
+
+
+def _rendered(file: Path, render: Callable[[dict[str, Any]], T]) -> T:
+    try:
+        return render(json.loads(file.read_text()))
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise ValueError(f"{file} is not a record of benchmarks/step.py: {error!r}") from error
 
 
 def make_page(record: dict[str, Any], name: str) -> str:
@@ -39,6 +46,23 @@ def make_page(record: dict[str, Any], name: str) -> str:
     for part in [*parts, options, profiles, details]:
         if section := list(part(record)):
             lines += ["", *section]
+    return "\n".join(lines) + "\n"
+
+
+def make_addition(record: dict[str, Any], name: str) -> str:
+    """The section for a record of some cases, measured later than the full one."""
+    machine = record["machine"]
+    lines = [
+        f"## Measured on {machine['date']}",
+        "",
+        f"Record: [`results/bench/{name}`](../results/bench/{name}), made by `{record['command']}` "
+        f"on {machine['cpu']}, {machine['threads']} threads; load average before the start {machine['load']}.",
+    ]
+    if (line := warning(machine)) is not None:
+        lines += ["", f"**Warning: {line}.**"]
+    for part in (targets, times, options):
+        if section := list(part(record)):
+            lines += ["", *(f"#{line}" if line.startswith("##") else line for line in section)]
     return "\n".join(lines) + "\n"
 
 
@@ -52,7 +76,7 @@ def head(record: dict[str, Any], name: str) -> list[str]:
         "",
         "```",
         f"python benchmarks/step.py --out results/bench/{name}",
-        f"python benchmarks/step.py --page results/bench/{name}",
+        "python benchmarks/step.py --page results/bench/*.json",
         "```",
         "",
         f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads; torch {machine['torch']}, "

@@ -105,10 +105,11 @@ def long_runs(record: dict[str, Any]) -> list[str]:
 
 
 def options(record: dict[str, Any]) -> list[str]:
-    if "options" not in record:
+    found = [*record.get("options", []), *record.get("trace-memory", [])]
+    if not found:
         return []
     rows = []
-    for each in record["options"]:
+    for each in found:
         where = f"{each['shape']}, batch {each['batch']}: `{each['of']}`"
         if "failed" in each:
             rows.append((each["option"], where, "", "", each["failed"]))

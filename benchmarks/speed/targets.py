@@ -80,12 +80,11 @@ def _memory_targets(record: dict[str, Any]) -> Iterator[Check]:
 
 
 def _trace_memory_targets(record: dict[str, Any]) -> Iterator[Check]:
-    for entry in record.get("options", []):
-        if entry["option"].startswith("memory"):
-            ratio = entry["ms"] / entry["plain_ms"]
-            where = f"{entry['shape']}, batch {entry['batch']}"
-            target = f"{where}: a step with a {entry['option']} at most {WITH_MEMORY:g} × the step without"
-            yield target, f"{ratio:.2f} × ({entry['ms']:.2f} ms / {entry['plain_ms']:.2f} ms)", ratio <= WITH_MEMORY
+    for entry in record.get("trace-memory", []):
+        ratio = entry["ms"] / entry["plain_ms"]
+        where = f"{entry['shape']}, batch {entry['batch']}, {entry['of']}"
+        target = f"{where}: a step with a {entry['option']} at most {WITH_MEMORY:g} × the step without"
+        yield target, f"{ratio:.2f} × ({entry['ms']:.2f} ms / {entry['plain_ms']:.2f} ms)", ratio <= WITH_MEMORY
 
 
 def _growth_targets(record: dict[str, Any]) -> Iterator[Check]:

@@ -65,7 +65,7 @@ def test_bfloat16_is_measured() -> None:
 
 
 def test_a_step_with_a_memory_is_timed_beside_the_same_without() -> None:
-    found = options.trace_memory(TINY, 0.0)
+    found = options.trace_memory(TINY, 0.0, threads=1)
     assert found["option"] == "memory of 128"
     assert min(found["ms"], found["plain_ms"]) > 0
 

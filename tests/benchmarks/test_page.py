@@ -6,7 +6,7 @@ from pathlib import Path
 import example_record
 import pytest
 
-from speed.page import FIGURE, PAGE, make_page, write_page
+from speed.page import FIGURE, PAGE, make_addition, make_page, write_page
 from speed.roofline import point, roofline
 from speed.shapes import Shape
 
@@ -15,11 +15,10 @@ RECORDS = sorted((ROOT / "results" / "bench").glob("*.json"))
 
 
 @pytest.mark.skipif(not RECORDS, reason="no record of the benchmark is committed")
-def test_the_page_shows_the_newest_record() -> None:
-    expected = make_page(json.loads(RECORDS[-1].read_text()), RECORDS[-1].name)
-    assert (ROOT / "docs" / PAGE).read_text() == expected, (
-        f"run: python benchmarks/step.py --page results/bench/{RECORDS[-1].name}"
-    )
+def test_the_page_shows_the_records() -> None:
+    full, *later = ((json.loads(file.read_text()), file.name) for file in RECORDS)
+    expected = "\n".join([make_page(*full), *(make_addition(*each) for each in later)])
+    assert (ROOT / "docs" / PAGE).read_text() == expected, "run: python benchmarks/step.py --page results/bench/*.json"
     assert (ROOT / "docs" / FIGURE).is_file()
 
 
@@ -61,6 +60,17 @@ def test_a_record_of_rows_alone_makes_a_page() -> None:
     assert "## Memory" not in make_page(part, "made-up.json")
 
 
+def test_a_later_record_adds_a_section(tmp_path: Path) -> None:
+    full = example_record.record()
+    parts = {name: full[name] for name in ("machine", "rows", "skipped", "targets", "options", "seconds")}
+    for name, record in {"1.json": full, "2.json": {"command": "python benchmarks/step.py", **parts}}.items():
+        (tmp_path / name).write_text(json.dumps(record))
+    first, _, second = write_page([tmp_path / "1.json", tmp_path / "2.json"], tmp_path).read_text().partition("2.json")
+    assert "## Growth" in first
+    assert "### Options" in second
+    assert "#### 4096-3x1000, batch 20" in second
+
+
 def test_the_roofline_counts_necessary_operations_and_bytes() -> None:
     shape = Shape.parse("10-1x5@2")
     weights = {"R": 75, "W": 50, "E": 50}
@@ -79,7 +89,7 @@ def test_the_figure_is_the_same_each_time() -> None:
 
 def test_page_and_figure_are_written(tmp_path: Path) -> None:
     (tmp_path / "made-up.json").write_text(json.dumps(example_record.record()))
-    page = write_page(tmp_path / "made-up.json", tmp_path / "docs")
+    page = write_page([tmp_path / "made-up.json"], tmp_path / "docs")
     assert page.read_text() == make_page(example_record.record(), "made-up.json")
     assert (tmp_path / "docs" / FIGURE).is_file()
 
@@ -88,4 +98,4 @@ def test_page_and_figure_are_written(tmp_path: Path) -> None:
 def test_a_file_that_is_not_a_record_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "other.json").write_text(content)
     with pytest.raises(ValueError, match=r"other\.json is not a record"):
-        write_page(tmp_path / "other.json", tmp_path)
+        write_page([tmp_path / "other.json"], tmp_path)

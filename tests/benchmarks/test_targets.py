@@ -38,9 +38,9 @@ def test_adafactor_may_take_twice_as_long_as_plain_descent_where_updates_are_def
 def test_a_memory_may_cost_half_a_step() -> None:
     record = example_record.record()
     times = {"shape": "49-1x600", "batch": 50, "of": "text", "plain_ms": 2.0, "ms": 2.9}
-    record["options"].append({"option": "memory of 128", **times})
+    record["trace-memory"] = [{"option": "memory of 128", **times}]
     assert _target(record, "a step with a memory of 128 at most 1.5 ×")["met"]
-    record["options"][-1]["ms"] = 3.1
+    record["trace-memory"][-1]["ms"] = 3.1
     assert not _target(record, "a step with a memory of 128")["met"]
 
 
