@@ -1,0 +1,153 @@
+"""How long each run of the paper's tables takes at the paper's size: a few batches of each, then a page of all of them.
+
+    python benchmarks/paper_queue.py measure     # one thread, minutes; writes results/queue/times.json
+    python benchmarks/paper_queue.py page        # writes docs/results/queue.md from it and from the finished records
+
+A learner that unrolls time is timed over whole batches, any other over a few frames.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ptncn.experiments import find_experiment
+from ptncn.experiments.run import RunSpec
+from ptncn.learners.registry import describe
+from ptncn.system import write_atomically
+from ptncn.training import run
+
+ROOT = Path(__file__).resolve().parents[1]
+TIMES = ROOT / "results/queue/times.json"
+PAGE = ROOT / "docs/results/queue.md"
+COMMAND = "python benchmarks/paper_queue.py"
+TASKS = "mnist+notmnist+fashion-mnist"
+COLUMNS = [("prediction", "mnist"), ("prediction", "ptb"), ("continual", TASKS)]
+EPOCHS = {"esn-ridge": 1}
+"""A closed form needs one pass."""
+LIKE = {"notmnist": "mnist"}
+"""Letters take as long as digits."""
+ORDER = (
+    ("prediction", "mnist", ("copy", "ptncn-best", "lstm-bptt", "esn-ridge")),
+    ("prediction", "notmnist", ("copy", "ptncn-best", "lstm-bptt", "esn-ridge")),
+    ("prediction", "ptb", ("ptncn-memory", "lstm-tbptt", "lstm-bptt", "lru-rtrl")),
+    ("continual", TASKS, ("ptncn-best", "lstm-bptt")),
+    ("prediction", "mnist", ("gru-bptt", "rnn-bptt", "ptncn")),
+    ("prediction", "notmnist", ("gru-bptt", "rnn-bptt", "ptncn")),
+    ("prediction", "ptb", ("gru-bptt", "rnn-bptt", "ptncn", "esn-ridge")),
+)
+"""First what decides; the rows that are not listed follow, the quickest first."""
+INTRODUCTION = f"""# Runs at the paper's size, in order
+
+*Made by `{COMMAND} page`. Do not edit by hand.*
+
+Hours are those of one core for one seed: the processor time of a batch, measured over a few batches of the run itself
+(`{COMMAND} measure`), times the batches of an epoch, times the epochs. Testing adds about a tenth. First comes what
+decides a table, last what is slow. Every run can be interrupted and continued (`--resume --checkpoint-every 300`); its
+record goes to `results/paper`. Tables show a row without a record as such. Options that a record adds to its command
+are not repeated here: with one layer of 1,000 units, as recorded, the P-TNCN with memory took 0.6 hours.
+
+"""
+
+
+def measure(spec: RunSpec, frames: int = 6, seconds: float = 8.0) -> float:
+    """Seconds per batch of a run while it learns."""
+    learner, data, size = spec.make_learner(), spec.splits.train, spec.config.batch_size
+    unrolls = describe(spec.learner).memory.endswith("T")
+    taken, steps, length = 0.0, 0, 0.0
+    for number in range(8):
+        batch = data.batch(range(number * size, (number + 1) * size))
+        length = len(batch.x) if number == 0 else (length * number + len(batch.x)) / (number + 1)
+        shown = len(batch.x) if unrolls else min(frames, len(batch.x))
+        start = time.process_time()
+        mask = None if batch.mask is None else batch.mask[:shown]
+        run(learner, batch.x[:shown], learn=True, mask=mask, keep_predictions=False)
+        if number or time.process_time() - start > seconds:  # the first batch also allocates
+            taken, steps = taken + time.process_time() - start, steps + shown
+        if taken > seconds:
+            break
+    return taken / steps * length
+
+
+def measure_all(only: set[str]) -> None:
+    torch.set_num_threads(1)
+    known: dict[str, Any] = json.loads(TIMES.read_text()) if TIMES.exists() else {"rows": {}}
+    for name, data in COLUMNS:
+        experiment = find_experiment(name)
+        for spec in experiment.specs("paper", data=[data], seeds=[0]):
+            key = f"{name}/{data}/{spec.row}"
+            if key in known["rows"] or (only and spec.row not in only):
+                continue
+            one = spec if name != "continual" else _first_task(spec)
+            known["rows"][key] = {"seconds_per_batch": measure(one), "batches": batches(spec)}
+            print(key, known["rows"][key], flush=True)
+            known |= {"command": f"{COMMAND} measure", "threads": 1, "torch": torch.__version__}
+            write_atomically(TIMES, (json.dumps(known, indent=1) + "\n").encode())
+
+
+def _first_task(spec: RunSpec) -> RunSpec:
+    from ptncn.experiments.continual import tasks
+
+    return tasks(spec)[0]
+
+
+def batches(spec: RunSpec) -> int:
+    """Batches in an epoch, over all tasks."""
+    return -(-spec.config.sequences // spec.config.batch_size) * len(spec.data.split("+"))
+
+
+def hours(times: dict[str, Any], name: str, data: str, row: str, epochs: int) -> float | None:
+    entry = times["rows"].get(f"{name}/{LIKE.get(data, data)}/{row}")
+    return None if entry is None else entry["seconds_per_batch"] * entry["batches"] * epochs / 3600
+
+
+def page() -> str:
+    times = json.loads(TIMES.read_text())
+    lines = [
+        INTRODUCTION,
+        "| run | command after `ptncn reproduce` | epochs | hours | record |",
+        "|---|---|--:|--:|---|",
+    ]
+    for name, data, row in ordered(times):
+        experiment = find_experiment(name)
+        spec = experiment.specs("paper", rows=[row], data=[data], seeds=[0])[0]
+        record = spec.path(ROOT / "results/paper")
+        done = record.exists() and json.loads(record.read_text())
+        epochs = done["config"]["setting"]["epochs"] if done else EPOCHS.get(row, spec.config.epochs)
+        needed = hours(times, name, data, row, epochs)
+        command = f"{name} --scale paper --learners {row} --data {data} --epochs {epochs}"
+        state = f"[recorded]({name}.md)" if done and done["status"] == "finished" else "no"
+        shown = "–" if needed is None else f"{needed:,.1f}" if needed < 100 else f"{needed:,.0f}"
+        lines.append(
+            f"| {experiment.row(row).label}, {data.replace('+', ' → ')} | `{command}` | {epochs} | {shown} | {state} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def ordered(times: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Every run: those of `ORDER`, then the others from the quickest to the slowest."""
+    first = [(name, data, row) for name, data, rows in ORDER for row in rows]
+    columns = [*COLUMNS, ("prediction", "notmnist")]
+    every = [(name, data, row) for name, data in columns for row in find_experiment(name).rows[data]]
+    rest = [each for each in every if each not in first]
+    return first + sorted(rest, key=lambda each: hours(times, *each, 1) or 0.0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("measure", "page"))
+    parser.add_argument("--rows", nargs="*", default=[], help="measure only these rows")
+    arguments = parser.parse_args()
+    if arguments.what == "measure":
+        measure_all(set(arguments.rows))
+    else:
+        write_atomically(PAGE, page().encode())
+
+
+if __name__ == "__main__":
+    main()
