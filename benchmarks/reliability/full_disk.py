@@ -16,7 +16,7 @@ from typing import Any
 
 from common import Command, parser, record, warm_up, write_feed
 
-from ptncn.streaming.blob import BlobError, unpack
+from ptncn.streaming.storage import BlobError, unpack
 
 ROWS = 3_000
 

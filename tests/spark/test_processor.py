@@ -10,7 +10,7 @@ pd = pytest.importorskip("pandas", reason="needs pandas: make test-spark")
 
 from ptncn.spark.forecasts import StreamProcessor  # noqa: E402
 from ptncn.streaming import Stream  # noqa: E402
-from ptncn.streaming.blob import BlobError  # noqa: E402
+from ptncn.streaming.storage import BlobError  # noqa: E402
 
 OPTIONS = {"key": "device", "targets": ("load",), "timestamp": "time", "horizon": 1}
 COLUMNS = ["key", "index", "timestamp", "load", "load_predicted", "load_ahead1", "alarm", "silent"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ptncn.streaming import Advance, Stream
-from ptncn.streaming.blob import BlobError
+from ptncn.streaming.storage import BlobError
 
 
 def _rows(key: str, seed: int, count: int = 60) -> list[dict]:

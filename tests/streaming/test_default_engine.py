@@ -12,9 +12,9 @@ from feeds import sines
 
 from ptncn.checkpoint import CheckpointError
 from ptncn.streaming import Stream
-from ptncn.streaming.blob import HEAD, MAGIC, VERSION, BlobError, pack, unpack
 from ptncn.streaming.options import LearnerSpec
 from ptncn.streaming.session import Alerts
+from ptncn.streaming.storage import HEAD, MAGIC, VERSION, BlobError, pack, unpack
 
 TINY = LearnerSpec(hidden=(4,))
 

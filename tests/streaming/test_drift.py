@@ -9,7 +9,7 @@ import pytest
 from feeds import finish, run_here, start, write_csv
 
 from ptncn.streaming import Stream
-from ptncn.streaming.blob import read_checkpoint
+from ptncn.streaming.storage import read_checkpoint
 
 pytest.importorskip("river")
 

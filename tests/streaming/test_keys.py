@@ -9,8 +9,8 @@ import pytest
 from feeds import finish, run_here, sines, start
 
 from ptncn.streaming import Stream
-from ptncn.streaming.keys import KeyStore, KeyTable
 from ptncn.streaming.options import LearnerSpec
+from ptncn.streaming.storage import KeyStore, KeyTable
 
 TINY = LearnerSpec(hidden=(4,))
 

@@ -3,14 +3,14 @@
 import io
 from collections import deque
 
-from ptncn.streaming import output
-from ptncn.streaming.output import LiveStatus, NoStatus, choose_status, describe, sparkline
+from ptncn.streaming import session
 from ptncn.streaming.results import RunningStats
+from ptncn.streaming.session import StatusLine, can_draw, describe, sparkline
 
 
 def test_in_a_pipe_there_is_no_status(monkeypatch):
     monkeypatch.setattr("sys.stderr", io.StringIO())
-    assert isinstance(choose_status(quiet=False, writes_to_stdout=False), NoStatus)
+    assert not can_draw(writes_to_stdout=False)
 
 
 class Terminal(io.StringIO):
@@ -21,12 +21,11 @@ class Terminal(io.StringIO):
 def test_on_a_terminal_it_shows_rate_error_and_surprise(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setattr(output, "PERIOD", 0.0)
-    assert isinstance(choose_status(quiet=True, writes_to_stdout=False), NoStatus)
-    live = choose_status(quiet=False, writes_to_stdout=False)
-    assert isinstance(live, LiveStatus)
-    live.update(RunningStats(observations=7, error=1.0, copy_error=4.0), 0.99)
-    live.close()
+    monkeypatch.setattr(session, "PERIOD", 0.0)
+    assert can_draw(writes_to_stdout=False)
+    line = StatusLine(RunningStats(observations=7, error=1.0, copy_error=4.0))
+    line.update([float("nan"), 0.99, 0.5])
+    line.close()
     assert "7 rows" in terminal.getvalue()
     assert "error 50 % of copy-last" in terminal.getvalue()
     assert "█" in terminal.getvalue()
@@ -36,13 +35,14 @@ def test_in_the_end_it_has_shown_every_observation(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     clock = iter([100.0, 100.01, 100.02, 110.0])
-    monkeypatch.setattr(output.time, "monotonic", lambda: next(clock))
-    live, stats = LiveStatus(before=1000), RunningStats(observations=1000)
+    monkeypatch.setattr(session.time, "monotonic", lambda: next(clock))
+    stats = RunningStats(observations=1000)
+    line = StatusLine(stats)
     for _ in range(2):
         stats.observations += 1
-        live.update(stats, None)
+        line.update([float("nan")])
     assert "rows" not in terminal.getvalue()
-    live.close()
+    line.close()
     assert "1,002 rows  0/s" in terminal.getvalue()
 
 

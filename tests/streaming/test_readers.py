@@ -9,10 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptncn.streaming import RowError, StreamError, open_source
-from ptncn.streaming.sources.csv import CsvReader
-from ptncn.streaming.sources.jsonl import JsonReader
-from ptncn.streaming.sources.lines import LineReader
-from ptncn.streaming.sources.parquet import ParquetReader
+from ptncn.streaming.lines import LineReader
+from ptncn.streaming.readers import CsvReader, JsonReader, ParquetReader
 
 
 @pytest.fixture
@@ -297,7 +295,7 @@ class TestParquet:
             ParquetReader(str(path))
 
     def test_without_pyarrow_the_error_says_what_to_install(self, file, monkeypatch):
-        monkeypatch.setattr("ptncn.streaming.sources.parquet.import_module", _not_there)
+        monkeypatch.setattr("ptncn.streaming.readers.import_module", _not_there)
         with pytest.raises(StreamError, match=r"pip install 'ptncn\[parquet\]'"):
             open_source(file(b"", "x.parquet"))
 

@@ -15,9 +15,9 @@ from feeds import COPY, SMALL, finish, run_here, sines, start, write_csv
 from ptncn import CheckpointError
 from ptncn.learners import names
 from ptncn.streaming import PageHinkley, RowError, Stream, StreamError, default_learner, open_source
-from ptncn.streaming.blob import CheckpointLock
 from ptncn.streaming.formats import CsvWriter, JsonWriter
 from ptncn.streaming.session import Session
+from ptncn.streaming.storage import CheckpointLock
 
 KILLS = int(os.environ.get("PTNCN_KILLS", "2"))
 OPTIONS = ("--hidden", "8", "--horizon", "2", "--layer-errors", "--drift", "page-hinkley", "--on-error", "skip")

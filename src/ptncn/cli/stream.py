@@ -14,14 +14,13 @@ import torch
 import typer
 
 from ptncn.cli.common import Notices, grouped, note, one_line_errors, option, parse_option
-from ptncn.streaming.blob import CheckpointLock
 from ptncn.streaming.columns import MISSING
 from ptncn.streaming.drift import ACTIONS, make_listener
-from ptncn.streaming.errors import StreamError
 from ptncn.streaming.formats import make_writer, open_source, readable, writable
 from ptncn.streaming.options import HIDDEN, TARGET, LearnerSpec
-from ptncn.streaming.output import choose_status, summarise
-from ptncn.streaming.session import Alerts, Session
+from ptncn.streaming.session import Alerts, Session, can_draw, summarise
+from ptncn.streaming.sources import StreamError
+from ptncn.streaming.storage import CheckpointLock
 from ptncn.streaming.stream import Stream
 
 
@@ -262,7 +261,7 @@ def _make_session(
         checkpoint=writing.checkpoint,
         every=writing.checkpoint_every,
         settings={**settings, "output_format": type(writer).__name__},
-        status=choose_status(writing.quiet, writing.out is None),
+        show_status=not writing.quiet and can_draw(writing.out is None),
         alerts=Alerts(alerting.webhook, alerting.exec, notices.notice) if wants_alerts else None,
     )
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptncn.spark.session import ROCKSDB, check_packages
-from ptncn.streaming.blob import BlobError
-from ptncn.streaming.errors import StreamError
 from ptncn.streaming.results import Results
-from ptncn.streaming.sources import Block
+from ptncn.streaming.sources import Block, StreamError
+from ptncn.streaming.storage import BlobError
 from ptncn.streaming.stream import Advance, Stream
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@
 
 from ptncn.streaming.calibration import Calibrator
 from ptncn.streaming.drift import DriftListener, PageHinkley
-from ptncn.streaming.errors import RowError, StreamError
 from ptncn.streaming.formats import FORMATS, Format, open_source
 from ptncn.streaming.options import StreamOptions, default_learner
 from ptncn.streaming.results import Observation, Results
 from ptncn.streaming.scaling import RobustScaler
+from ptncn.streaming.sources import RowError, StreamError
 from ptncn.streaming.stream import Advance, Stream
 
 __all__ = [

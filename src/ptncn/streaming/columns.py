@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptncn.streaming.errors import RowError, StreamError
-from ptncn.streaming.sources import Block
+from ptncn.streaming.sources import Block, RowError, StreamError
 
 Vector = NDArray[np.float64]
 Value = float | str | None

@@ -11,7 +11,7 @@ import torch
 
 from ptncn.learner import Learner
 from ptncn.registry import unknown
-from ptncn.streaming.errors import StreamError
+from ptncn.streaming.sources import StreamError
 
 
 class PageHinkley:

@@ -1,77 +1,30 @@
-"""The engine protocol of a `Stream`: many independent streams in numbered slots, stepped by blocks."""
+"""What an engine does for a stream, and the engine around any learner of the library."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptncn.learner import Learner
-from ptncn.streaming.columns import Vector
+from ptncn.streaming.calibration import Calibrator
+from ptncn.streaming.columns import Columns, Vector
+from ptncn.streaming.predictor import Guess, Predictor
+from ptncn.streaming.results import Steps
+from ptncn.streaming.scaling import Surprise
+from ptncn.streaming.sources import StreamError
 
 
-@dataclass(slots=True)
-class Steps:
-    """An engine's results for n rows, in order. Values are in the units of the source, NaN for unknown.
+class DivergedError(Exception):
+    """Learning has diverged: the prediction for row `row` of a block is not finite."""
 
-    w counts the entries of the targets, h the steps of the forecast.
-    """
-
-    predicted: Vector
-    """(n, w) made before the row was seen."""
-    forecast: Vector
-    """(n, h, w) the next h rows, made after the row was seen."""
-    lower: Vector
-    """(n, h, w) bounds of the forecast at the level asked for; (n, 0, w) for an engine that has none."""
-    upper: Vector
-    surprise: Vector
-    """(n,) ½ Σ e²/v over the targets; NaN where nothing was observed or expected."""
-    parts: Vector
-    """(n, w) the part of each entry in the surprise."""
-    anomaly: Vector
-    """(n,) from 0 to 1, NaN among the first rows."""
-    alarm: NDArray[np.bool_]
-    severity: Vector
-    """(n,) of the event that an alarm belongs to; 0 without one."""
-    error: Vector
-    """(n,) the mean square error over the targets, in scaled units; NaN where it does not count."""
-    copy_error: Vector
-    """(n,) the same for the last observation as prediction."""
-    layer_errors: Vector
-    """(n, layers) ½‖e‖² of each layer; (n, 0) unless asked for."""
-
-    @classmethod
-    def empty(cls, n: int, width: int, horizon: int, *, bounds: bool, layers: int = 0) -> Steps:
-        steps = np.full((n, horizon, width), np.nan)
-        around = np.full((n, horizon if bounds else 0, width), np.nan)
-        nothing = np.full(n, np.nan)
-        return cls(
-            predicted=np.full((n, width), np.nan),
-            forecast=steps,
-            lower=around,
-            upper=around.copy(),
-            surprise=nothing,
-            parts=np.full((n, width), np.nan),
-            anomaly=nothing.copy(),
-            alarm=np.zeros(n, dtype=bool),
-            severity=np.zeros(n),
-            error=nothing.copy(),
-            copy_error=nothing.copy(),
-            layer_errors=np.full((n, layers), np.nan),
-        )
-
-    @classmethod
-    def joined(cls, parts: Sequence[Steps]) -> Steps:
-        if len(parts) == 1:
-            return parts[0]
-        return cls(**{f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(cls)})
-
-    def take(self, rows: NDArray[np.bool_]) -> Steps:
-        """Some of the rows."""
-        return Steps(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+    def __init__(self, row: int) -> None:
+        super().__init__(row)
+        self.row = row
 
 
 class Engine(Protocol):
@@ -110,21 +63,189 @@ class Engine(Protocol):
     def restore_shared(self, state: Mapping[str, Any]) -> None: ...
 
 
-Array = NDArray[np.float64]
+@dataclasses.dataclass
+class Cell:
+    """One stream: a predictor with the state of its learner, and what is usual for its errors."""
+
+    predictor: Predictor
+    surprise: Surprise
+    calibrator: Calibrator
+    pending: Vector
+    """The targets of the last row, which the learner sees together with the features of the next."""
 
 
-class StateRows:
-    """Saves and restores (streams, width) `state`, or one row of it."""
+class LearnerEngine:
+    """Any learner on any number of streams.
 
-    state: Array
+    Features of a row are known before its targets. So that they help to predict them, the learner sees the features
+    of a row together with the targets of the row before, and predicts what comes next: the targets of this row, and
+    the features of the row after.
 
-    def tree(self, row: int | None = None) -> dict[str, Array]:
-        """Everything that the streams, or one of them, have learnt."""
-        return {"state": (self.state if row is None else self.state[row : row + 1]).copy()}
+    Arguments:
+        make: makes a learner from the number of its inputs.
+        target: what the learner sees of each column, see `Predictor`.
+        shared: one set of weights for all streams, which learn in turn, instead of one for each.
+    """
 
-    def load_tree(self, tree: Mapping[str, Array], row: int | None = None) -> None:
-        state = np.asarray(tree["state"], dtype=np.float64)
-        expected = (len(self.state) if row is None else 1, self.state.shape[1])
-        if state.shape != expected:
-            raise ValueError(f"state: expected {expected}, got {state.shape}")
-        self.state[slice(None) if row is None else slice(row, row + 1)] = state
+    def __init__(
+        self,
+        make: Callable[[int], Learner],
+        columns: Columns,
+        *,
+        target: str,
+        horizon: int = 0,
+        alarm_rate: float = 0.01,
+        learn: bool = True,
+        layer_errors: bool = False,
+        shared: bool = False,
+    ) -> None:
+        self.target, self.horizon, self.alarm_rate = target, horizon, alarm_rate
+        self.learn, self.shared = learn, shared
+        self._unscaled = columns.unscaled
+        self._width, self._targets = columns.width, columns.target_width
+        self._inputs = Predictor.input_size(target, self._unscaled)
+        self._make = make
+        self._cells: list[Cell | None] = []
+        self.resize(1)
+        self.reset(0)
+        self.layers = self.cell(0).predictor.count_layers() if layer_errors else 0
+
+    @property
+    def learner(self) -> Learner:
+        """The learner of the first stream, or of all if it is shared."""
+        return self.cell(0).predictor.learner if self._cells[0] is not None else self._common
+
+    @functools.cached_property
+    def _common(self) -> Learner:
+        return self._make_learner()
+
+    def _make_learner(self) -> Learner:
+        learner = self._make(self._inputs)
+        if learner.input_size != self._inputs:
+            raise StreamError(
+                f"the learner has {learner.input_size} inputs; the columns with target={self.target!r} "
+                f"need {self._inputs}"
+            )
+        return learner
+
+    def cell(self, slot: int) -> Cell:
+        cell = self._cells[slot]
+        assert cell is not None
+        return cell
+
+    def resize(self, slots: int) -> None:
+        self._cells += [None] * (slots - len(self._cells))
+
+    def reset(self, slot: int) -> None:
+        learner = self._common if self.shared else self._make_learner()
+        self._cells[slot] = Cell(
+            Predictor(learner, self.target, self._unscaled),
+            Surprise(self._targets),
+            Calibrator(self.alarm_rate),
+            np.full(self._targets, np.nan),
+        )
+
+    def run(self, slots: NDArray[np.int64], values: Vector, calendar: Vector) -> Steps:
+        steps = Steps.empty(len(values), self._targets, self.horizon, bounds=False, layers=self.layers)
+        for row, (slot, entries) in enumerate(zip(slots.tolist(), values, strict=True)):
+            self._observe(self.cell(slot), entries, steps, row)
+        return steps
+
+    def _observe(self, cell: Cell, entries: Vector, steps: Steps, row: int) -> None:
+        targets = entries[: self._targets]
+        if self._width > self._targets:
+            guess = self._with_features(cell, entries)
+        else:
+            guess = cell.predictor.observe(entries, learn=self.learn)
+        if guess.scored:
+            steps.predicted[row] = guess.prediction[: self._targets]
+        if guess.scored and guess.step is not None:
+            self._judge(cell, guess, steps, row, bool((targets == targets).any()))
+        if self.horizon:
+            features = np.full((self.horizon, self._width - self._targets), np.nan)
+            steps.forecast[row] = self._ahead(cell, features)
+        if self.layers and guess.step is not None:
+            steps.layer_errors[row] = [0.5 * float(e.square().sum()) for e in guess.step.errors]
+
+    def _judge(self, cell: Cell, guess: Guess, steps: Steps, row: int, observed: bool) -> None:
+        """Surprise and score, if anything was expected and observed."""
+        error = guess.error[: self._targets]
+        surprise = cell.surprise.update(error)
+        if surprise == surprise:
+            steps.surprise[row], steps.parts[row] = surprise, cell.surprise.parts
+            if cell.surprise.settled:
+                steps.error[row] = _mean_square(error)
+                steps.copy_error[row] = _mean_square(guess.copied[: self._targets])
+                steps.anomaly[row] = score = cell.calibrator.update(surprise)
+                steps.alarm[row] = alarm = surprise > 0 and cell.calibrator.is_alarm(score)
+                steps.severity[row] = score if alarm else 0.0
+        elif observed and guess.step is not None and not np.isfinite(guess.step.prediction.numpy()).all():
+            raise DivergedError(row)
+
+    def _with_features(self, cell: Cell, entries: Vector) -> Guess:
+        """Show the targets of the last row with the features of this one; what is then expected of its targets."""
+        shown = np.concatenate((cell.pending, entries[self._targets :]))
+        seen = cell.predictor.observe(shown, learn=self.learn)
+        cell.pending = entries[: self._targets]
+        wanted = np.concatenate((cell.pending, np.full(self._width - self._targets, np.nan)))
+        return cell.predictor.peek(wanted, seen)
+
+    def forecast(self, slot: int, features: Vector, calendar: Vector) -> tuple[Vector, Vector, Vector]:
+        ahead = self._ahead(self.cell(slot), features)
+        return ahead, np.empty((0, self._targets)), np.empty((0, self._targets))
+
+    def _ahead(self, cell: Cell, features: Vector) -> Vector:
+        if self._width == self._targets:
+            return np.array(cell.predictor.forecast(len(features)))
+        rows = []
+        with cell.predictor.branch() as predictor:
+            pending = cell.pending
+            for known in features:
+                predictor.observe(np.concatenate((pending, known)), learn=False)
+                rows.append(predictor.forecast(1)[0][: self._targets])
+                pending = rows[-1]
+        return np.array(rows)
+
+    def state(self, slots: Sequence[int]) -> dict[str, Any]:
+        return {"cells": [self._cell_state(self.cell(slot)) for slot in slots]}
+
+    def restore(self, slots: Sequence[int], state: Mapping[str, Any]) -> None:
+        for slot, each in zip(slots, state["cells"], strict=True):
+            self.reset(slot)
+            self._restore_cell(self.cell(slot), each)
+
+    def _cell_state(self, cell: Cell) -> dict[str, Any]:
+        state = cell.predictor.state
+        return {
+            "learner": None if self.shared else cell.predictor.learner.snapshot(),
+            "state": {field.name: getattr(state, field.name) for field in dataclasses.fields(state)},
+            "predictor": cell.predictor.tree(),
+            "surprise": cell.surprise.tree(),
+            "calibrator": cell.calibrator.tree(),
+            "pending": cell.pending,
+        }
+
+    def _restore_cell(self, cell: Cell, state: Mapping[str, Any]) -> None:
+        learner = cell.predictor.learner
+        if state["learner"] is not None:
+            learner.restore(state["learner"])
+        cell.predictor.load_tree(state["predictor"], type(learner.begin(1))(**state["state"]))
+        cell.surprise.load_tree(state["surprise"])
+        cell.calibrator.load_tree(state["calibrator"])
+        cell.pending = state["pending"]
+
+    def shared_state(self) -> dict[str, Any]:
+        return {"learner": self._common.snapshot() if self.shared else None}
+
+    def restore_shared(self, state: Mapping[str, Any]) -> None:
+        if state["learner"] is not None:
+            self._common.restore(state["learner"])
+
+
+def _mean_square(values: Vector) -> float:
+    """Over what is not NaN; NaN if there is nothing."""
+    total = float(values.dot(values))
+    if total == total:
+        return total / len(values)
+    seen = values[values == values]
+    return float(seen.dot(seen)) / len(seen) if len(seen) else np.nan

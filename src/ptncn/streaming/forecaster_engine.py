@@ -14,11 +14,11 @@ from ptncn.learner import Learner
 from ptncn.streaming.anomaly import Anomaly, AnomalySetting
 from ptncn.streaming.bank import Covariates, NetworkBank
 from ptncn.streaming.columns import Columns, Vector
-from ptncn.streaming.engine import Steps
-from ptncn.streaming.errors import DivergedError
+from ptncn.streaming.engine import DivergedError
 from ptncn.streaming.forecaster import Forecaster
 from ptncn.streaming.forecaster.layout import default_setting, views
 from ptncn.streaming.gauge import Gauge
+from ptncn.streaming.results import Steps
 from ptncn.streaming.times import CALENDAR
 
 HISTORY = 4096

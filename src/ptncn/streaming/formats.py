@@ -13,12 +13,9 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from ptncn.registry import Registry, unknown
-from ptncn.streaming.errors import StreamError
-from ptncn.streaming.sources import Source
-from ptncn.streaming.sources.csv import CsvReader
-from ptncn.streaming.sources.jsonl import JsonReader
-from ptncn.streaming.sources.lines import COMPRESSIONS, LineReader
-from ptncn.streaming.sources.parquet import ParquetReader
+from ptncn.streaming.lines import COMPRESSIONS, LineReader
+from ptncn.streaming.readers import CsvReader, JsonReader, ParquetReader
+from ptncn.streaming.sources import Source, StreamError
 
 
 @dataclass(slots=True)

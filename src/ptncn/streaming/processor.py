@@ -10,17 +10,14 @@ import numpy as np
 
 from ptncn.learner import Learner
 from ptncn.learners import make
-from ptncn.streaming.blob import pack, unpack
 from ptncn.streaming.columns import Columns, Vector
 from ptncn.streaming.drift import DriftListener
-from ptncn.streaming.engine import Engine, Steps
-from ptncn.streaming.errors import DivergedError, RowError, StreamError
+from ptncn.streaming.engine import DivergedError, Engine, LearnerEngine
 from ptncn.streaming.forecaster_engine import ForecasterEngine
-from ptncn.streaming.keys import KeyStore, KeyTable
-from ptncn.streaming.learner_engine import LearnerEngine
 from ptncn.streaming.options import TARGET, StreamOptions, default_learner
-from ptncn.streaming.results import History, Results, RunningStats
-from ptncn.streaming.sources import Block
+from ptncn.streaming.results import History, Results, RunningStats, Steps
+from ptncn.streaming.sources import Block, RowError, StreamError
+from ptncn.streaming.storage import KeyStore, KeyTable, pack, unpack
 from ptncn.streaming.times import Clock, Pace, Shown
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,68 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptncn.streaming.columns import Columns, Value, Vector
-from ptncn.streaming.engine import Steps
 from ptncn.streaming.formats import Field, Table
+
+
+@dataclass(slots=True)
+class Steps:
+    """An engine's results for n rows, in order. Values are in the units of the source, NaN for unknown.
+
+    w counts the entries of the targets, h the steps of the forecast.
+    """
+
+    predicted: Vector
+    """(n, w) made before the row was seen."""
+    forecast: Vector
+    """(n, h, w) the next h rows, made after the row was seen."""
+    lower: Vector
+    """(n, h, w) bounds of the forecast at the level asked for; (n, 0, w) for an engine that has none."""
+    upper: Vector
+    surprise: Vector
+    """(n,) ½ Σ e²/v over the targets; NaN where nothing was observed or expected."""
+    parts: Vector
+    """(n, w) the part of each entry in the surprise."""
+    anomaly: Vector
+    """(n,) from 0 to 1, NaN among the first rows."""
+    alarm: NDArray[np.bool_]
+    severity: Vector
+    """(n,) of the event that an alarm belongs to; 0 without one."""
+    error: Vector
+    """(n,) the mean square error over the targets, in scaled units; NaN where it does not count."""
+    copy_error: Vector
+    """(n,) the same for the last observation as prediction."""
+    layer_errors: Vector
+    """(n, layers) ½‖e‖² of each layer; (n, 0) unless asked for."""
+
+    @classmethod
+    def empty(cls, n: int, width: int, horizon: int, *, bounds: bool, layers: int = 0) -> Steps:
+        steps = np.full((n, horizon, width), np.nan)
+        around = np.full((n, horizon if bounds else 0, width), np.nan)
+        nothing = np.full(n, np.nan)
+        return cls(
+            predicted=np.full((n, width), np.nan),
+            forecast=steps,
+            lower=around,
+            upper=around.copy(),
+            surprise=nothing,
+            parts=np.full((n, width), np.nan),
+            anomaly=nothing.copy(),
+            alarm=np.zeros(n, dtype=bool),
+            severity=np.zeros(n),
+            error=nothing.copy(),
+            copy_error=nothing.copy(),
+            layer_errors=np.full((n, layers), np.nan),
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Steps]) -> Steps:
+        if len(parts) == 1:
+            return parts[0]
+        return cls(**{f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(cls)})
+
+    def take(self, rows: NDArray[np.bool_]) -> Steps:
+        """Some of the rows."""
+        return Steps(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
 
 @dataclass(slots=True)

@@ -1,30 +1,195 @@
-"""A stream from source to output, with checkpoints and alarms passed on: the work of `ptncn stream`."""
+"""A stream from source to output, with checkpoints, a status line and alarms passed on: the work of `ptncn stream`."""
 
 from __future__ import annotations
 
 import json
+import os
 import queue
 import shlex
 import signal
+import stat
 import subprocess
+import sys
 import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from types import FrameType
 from typing import Any
 
 from ptncn.checkpoint import CheckpointError
-from ptncn.streaming.errors import StreamError
 from ptncn.streaming.formats import Writer
 from ptncn.streaming.options import FREE_ON_RESUME
-from ptncn.streaming.output import NoStatus, Output, Status
-from ptncn.streaming.results import Results
+from ptncn.streaming.results import Results, RunningStats
+from ptncn.streaming.sources import StreamError
 from ptncn.streaming.stream import Stream
 from ptncn.system import ENDINGS
+
+
+class OutputError(OSError):
+    """The output cannot be written. Lines were lost, so no checkpoint may claim that they were written."""
+
+
+BATCH = 1 << 16
+
+
+class Output:
+    """Collects lines and writes them in batches. `length` counts the bytes that were really written.
+
+    Arguments:
+        path: None is standard output.
+        resume_at: continue an existing file after this many bytes, and drop the rest.
+    """
+
+    def __init__(self, path: str | None, *, resume_at: int | None = None) -> None:
+        self.name = path or "standard output"
+        self.length = resume_at or 0
+        self._pending: list[str] = []
+        self._size = 0
+        self._owned = path is not None
+        try:
+            self._descriptor = self._open(path, resume_at)
+        except OSError as error:
+            raise StreamError(f"{self.name}: cannot be written: {error.strerror}") from error
+        self._regular = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
+
+    def write(self, line: str) -> None:
+        self._pending.append(line)
+        self._size += len(line)
+        if self._size >= BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand everything to the system; an error leaves `length` at what was taken."""
+        data = memoryview("".join(self._pending).encode())
+        self._pending, self._size = [], 0
+        while data:
+            try:
+                written = os.write(self._descriptor, data)
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                raise OutputError(f"{self.name}: cannot be written: {error.strerror}") from error
+            self.length += written
+            data = data[written:]
+
+    def sync(self) -> None:
+        """Flush, and wait until it is on the disk."""
+        self.flush()
+        if self._regular:
+            os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        if self._owned:
+            os.close(self._descriptor)
+
+    def _open(self, path: str | None, resume_at: int | None) -> int:
+        if path is None:
+            sys.stdout.flush()
+            return sys.stdout.fileno()
+        if resume_at is None:
+            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            size = os.fstat(descriptor).st_size
+            if size < resume_at:
+                os.close(descriptor)
+                raise StreamError(
+                    f"{path}: {size:,} bytes; the checkpoint was made after {resume_at:,}: the file was cut or replaced"
+                )
+            os.ftruncate(descriptor, resume_at)
+            os.lseek(descriptor, resume_at, os.SEEK_SET)
+        return descriptor
+
+
+BARS = "▁▂▃▄▅▆▇█"
+WIDTH = 20
+PERIOD = 0.25
+
+
+class StatusLine:
+    """Draws on standard error, four times a second; each bar is the highest score between two drawings.
+
+    What stays on the terminal in the end is the number of all rows, and the mean rate.
+    """
+
+    def __init__(self, stats: RunningStats) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=False)
+        self._live.start()
+        self._stats = stats
+        self._highest: deque[float] = deque(maxlen=WIDTH)
+        self._peak = 0.0
+        self._begun = self._drawn = time.monotonic()
+        self._begun_at = self._drawn_at = stats.observations
+
+    def update(self, scores: Iterable[float]) -> None:
+        """Take note of the anomaly scores of a block; draw if it is time."""
+        self._peak = max(self._peak, *(score for score in scores if score == score), 0.0)
+        now = time.monotonic()
+        if now - self._drawn >= PERIOD:
+            self._highest.append(self._peak)
+            self._draw((self._stats.observations - self._drawn_at) / (now - self._drawn))
+            self._peak, self._drawn, self._drawn_at = 0.0, now, self._stats.observations
+
+    def close(self) -> None:
+        self._draw((self._stats.observations - self._begun_at) / max(time.monotonic() - self._begun, 1e-9))
+        self._live.stop()
+
+    def _draw(self, rate: float) -> None:
+        from rich.text import Text
+
+        self._live.update(Text(describe(self._stats, rate, self._highest)), refresh=True)
+
+
+def describe(stats: RunningStats, rate: float, scores: deque[float]) -> str:
+    """
+    >>> describe(RunningStats(observations=1500, alarms=2, error=1.0, copy_error=16.0), 1200.0, deque([0.0, 0.5, 1.0]))
+    '1,500 rows  1,200/s  error 25 % of copy-last  surprise ▁▅█  2 alarms'
+    """
+    parts = [f"{stats.observations:,} rows", f"{rate:,.0f}/s"]
+    if stats.copy_error:
+        parts.append(f"error {100 * stats.against_copy:.0f} % of copy-last")
+    parts += [f"surprise {sparkline(scores)}", f"{stats.alarms:,} alarms"]
+    if stats.drifts:
+        parts.append(f"{stats.drifts:,} drifts")
+    if stats.bad_rows:
+        parts.append(f"{stats.bad_rows:,} bad rows")
+    return "  ".join(parts)
+
+
+def summarise(stats: RunningStats) -> str:
+    """
+    >>> summarise(RunningStats(observations=1500, alarms=2, error=1.0, copy_error=16.0))
+    '1,500 rows, error 25 % of copying the last row, 2 alarms'
+    """
+    parts = [f"{stats.observations:,} rows"]
+    if stats.copy_error:
+        parts.append(f"error {100 * stats.against_copy:.0f} % of copying the last row")
+    parts.append(f"{stats.alarms:,} alarms")
+    counts = (
+        ("drifts", stats.drifts),
+        ("bad rows", stats.bad_rows),
+        ("gaps", stats.gaps),
+        ("late rows", stats.late_rows),
+    )
+    return ", ".join(parts + [f"{count:,} {what}" for what, count in counts if count])
+
+
+def sparkline(scores: deque[float]) -> str:
+    return "".join(BARS[min(int(score * len(BARS)), len(BARS) - 1)] for score in scores)
+
+
+def can_draw(writes_to_stdout: bool) -> bool:
+    """Whether standard error is a terminal to which the lines themselves do not go."""
+    return sys.stderr.isatty() and not (writes_to_stdout and sys.stdout.isatty())
+
 
 TIMEOUT = 10.0
 WAITING = 1000
@@ -95,6 +260,7 @@ class Session:
         checkpoint: the file, or None for none.
         every: seconds between two checkpoints. One more is written at the end, however it comes, unless learning has
             diverged or the output cannot be written: the last good one stays then.
+        show_status: draw a status line.
         alerts: what to do about alarms.
     """
 
@@ -107,7 +273,7 @@ class Session:
         checkpoint: str | None = None,
         every: float = 60.0,
         settings: Mapping[str, Any] | None = None,
-        status: Status | None = None,
+        show_status: bool = False,
         alerts: Alerts | None = None,
     ) -> None:
         if every <= 0:
@@ -115,8 +281,7 @@ class Session:
         self.stream, self.writer = stream, writer
         self.checkpoint, self.every = checkpoint, every
         self.settings = dict(settings or {})
-        self.status = status or NoStatus()
-        self.alerts = alerts
+        self.show_status, self.alerts = show_status, alerts
         self.watch: Callable[[Results], object] = lambda results: None
         """Sees each block after it was written."""
         self.caught: int | None = None
@@ -125,6 +290,7 @@ class Session:
         self._header = ""
         self._resume_at: int | None = None
         self._saved_at = 0
+        self._status: StatusLine | None = None
 
     def resume(self, *, live: bool = False) -> None:
         """Load the checkpoint; `run` then continues with the very next observation."""
@@ -147,11 +313,13 @@ class Session:
         """Until the source ends, a signal comes, or something goes wrong."""
         output = Output(self._out, resume_at=self._resume_at)
         self._due = time.monotonic() + self.every
+        self._status = StatusLine(self.stream.stats) if self.show_status else None
         try:
             with self._signals():
                 self._go(output)
         finally:
-            self.status.close()
+            if self._status is not None:
+                self._status.close()
             output.close()
             self.stream.close()
             if self.alerts is not None:
@@ -182,7 +350,8 @@ class Session:
             output.write(header)
             self._header = header
         output.write(self.writer.lines(table))
-        self.status.update(self.stream.stats, max(results.steps.anomaly.tolist()))
+        if self._status is not None:
+            self._status.update(results.steps.anomaly.tolist())
         self.watch(results)
         if self.alerts is not None:
             self.alerts.send(results)

@@ -13,13 +13,12 @@ import numpy as np
 
 from ptncn.checkpoint import CheckpointError
 from ptncn.learner import Learner
-from ptncn.streaming.blob import MALFORMED, BlobError, pack, read_checkpoint, unpack
 from ptncn.streaming.drift import Detector, DriftListener
-from ptncn.streaming.errors import RowError, StreamError
 from ptncn.streaming.options import TARGET, StreamOptions, default_learner
 from ptncn.streaming.processor import Processor
 from ptncn.streaming.results import Forecast, Observation, Results
-from ptncn.streaming.sources import Block, IterableSource, Source
+from ptncn.streaming.sources import Block, IterableSource, RowError, Source, StreamError
+from ptncn.streaming.storage import MALFORMED, BlobError, pack, read_checkpoint, unpack
 from ptncn.system import write_atomically
 
 

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from ptncn.streaming.columns import Vector
-from ptncn.streaming.errors import RowError
 from ptncn.streaming.options import StreamOptions
 from ptncn.streaming.results import RunningStats
-from ptncn.streaming.sources import Block
+from ptncn.streaming.sources import Block, RowError
 
 DAY = 86400.0
 PERIODS = (DAY, 7 * DAY, 365.2425 * DAY)

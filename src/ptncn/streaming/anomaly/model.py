@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ptncn.kernels import address, open_library
 from ptncn.streaming.anomaly import reference
 from ptncn.streaming.anomaly.layout import AnomalySetting, Array, width
-from ptncn.streaming.engine import StateRows
+from ptncn.streaming.storage import StateRows
 
 HALF = 3.0
 """Nines of an anomaly of ½: one in a thousand rows."""

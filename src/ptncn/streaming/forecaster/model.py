@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptncn.kernels import address, open_library
-from ptncn.streaming.engine import StateRows
 from ptncn.streaming.forecaster import reference
 from ptncn.streaming.forecaster.layout import EXPERTS, SEASONS, Array, Setting, find_seasons, fresh, views, width
+from ptncn.streaming.storage import StateRows
 
 whole = ctypes.c_int64
 

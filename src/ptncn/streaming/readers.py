@@ -1,15 +1,17 @@
-"""Rows of CSV with the byte offset of each; quoted fields go through Python's csv module."""
+"""Readers of CSV, JSON lines and Parquet. Each row knows where it was, so that reading resumes after it."""
 
 from __future__ import annotations
 
 import csv
+import json
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from itertools import islice
 from typing import Any
 
-from ptncn.streaming.errors import RowError, StreamError
-from ptncn.streaming.sources import Block
-from ptncn.streaming.sources.lines import Line, LineReader
+from ptncn.streaming.lines import Line, LineReader
+from ptncn.streaming.sources import Block, RowError, StreamError
 
 DELIMITERS = ",;\t|"
 
@@ -193,3 +195,129 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+class JsonReader:
+    """The names of an object are columns; those of a list are called x0, x1, …; blank lines are skipped."""
+
+    def __init__(self, lines: LineReader) -> None:
+        self.name = lines.name
+        self._lines = lines
+        self._ahead: deque[Line] = deque()
+        self._before: Line | None = None
+        self._taken: list[Line] = []
+
+    def read(self, most: int) -> Block | None:
+        if self._taken:
+            self._before, self._taken = self._taken[-1], []
+        block = Block(())
+        while len(block) < most:
+            if not self._ahead:
+                if block.rows:
+                    break
+                lines = self._lines.read(most)
+                if lines is None:
+                    return None
+                if not lines:
+                    break
+                self._ahead.extend(lines)
+            line = self._ahead[0]
+            if line.data.strip():
+                try:
+                    names, values = self._parse(line)
+                except RowError:
+                    if block.rows:
+                        break  # first the rows before it
+                    self._ahead.popleft()
+                    raise
+                if not block.rows:
+                    block.names = names
+                elif names != block.names:
+                    break
+                block.rows.append(values)
+                block.lines.append(line.number)
+                self._taken.append(line)
+            self._ahead.popleft()
+        return block
+
+    def position(self, count: int | None = None) -> dict[str, Any]:
+        taken = self._taken if count is None else self._taken[:count]
+        return self._lines.position_after(taken[-1] if taken else self._before)
+
+    def seek(self, position: Mapping[str, Any], *, live: bool = False) -> None:
+        self._before = self._lines.seek(position, live=live)
+
+    def _parse(self, line: Line) -> tuple[tuple[str, ...], Sequence[Any]]:
+        try:
+            values = json.loads(line.decode(self.name))
+        except RecursionError:
+            raise RowError(self.name, line.number, "not JSON that can be read: nested too deeply") from None
+        except RowError:
+            raise
+        except ValueError as error:
+            raise RowError(self.name, line.number, f"not JSON: {error}") from error
+        if isinstance(values, dict):
+            return tuple(values), list(values.values())
+        if isinstance(values, list):
+            return tuple(f"x{index}" for index in range(len(values))), values
+        raise RowError(self.name, line.number, f"expected an object, got {type(values).__name__} {values!r:.40}")
+
+
+BATCH = 1000
+
+
+class ParquetReader:
+    """Needs pyarrow: `pip install ptncn[parquet]`. Lines are rows here, from 1."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+        except ImportError as error:
+            raise StreamError(f"{path}: Parquet needs pyarrow: pip install 'ptncn[parquet]'") from error
+        self.name = path
+        # what pyarrow raises on damaged files: names that are no text and impossible sizes among them
+        self._broken = (pyarrow.ArrowException, OSError, ValueError, OverflowError, MemoryError)
+        try:
+            self._file = parquet.ParquetFile(path)
+            self._names = tuple(self._file.schema_arrow.names)
+        except self._broken as error:
+            raise StreamError(f"{path}: not a Parquet file that can be read: {error}") from error
+        self._rows = self._read_from(0)
+        self._row = self._count = 0
+
+    def read(self, most: int) -> Block | None:
+        try:
+            rows = list(islice(self._rows, most))
+        except self._broken as error:
+            raise StreamError(f"{self.name}: damaged after row {self._row}: {error}") from error
+        self._count = len(rows)
+        if not rows:
+            return None
+        lines = list(range(self._row + 1, self._row + 1 + len(rows)))
+        self._row += len(rows)
+        return Block(self._names, rows, lines)
+
+    def position(self, count: int | None = None) -> dict[str, Any]:
+        read = self._row if count is None else self._row - self._count + min(count, self._count)
+        return {"rows": read, "of": self._file.metadata.num_rows}
+
+    def seek(self, position: Mapping[str, Any], *, live: bool = False) -> None:
+        if position["of"] != self._file.metadata.num_rows:
+            raise StreamError(
+                f"{self.name}: {self._file.metadata.num_rows} rows; the checkpoint was made with {position['of']}: "
+                f"--resume needs the same file"
+            )
+        self._row, self._count = position["rows"], 0
+        self._rows = self._read_from(self._row)
+
+    def _read_from(self, row: int) -> Iterator[Sequence[Any]]:
+        """Rows from `row` on; row groups before it are not read."""
+        groups = list(range(self._file.metadata.num_row_groups))
+        while groups and self._file.metadata.row_group(groups[0]).num_rows <= row:
+            row -= self._file.metadata.row_group(groups.pop(0)).num_rows
+        if not groups:
+            return
+        for batch in self._file.iter_batches(BATCH, row_groups=groups):
+            part = batch.slice(min(row, batch.num_rows))
+            yield from zip(*(column.to_pylist() for column in part.columns), strict=True)
+            row = max(0, row - batch.num_rows)

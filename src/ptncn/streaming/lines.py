@@ -14,7 +14,7 @@ from enum import Enum
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from ptncn.streaming.errors import RowError, StreamError
+from ptncn.streaming.sources import RowError, StreamError
 
 CHUNK = 1 << 16
 READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)

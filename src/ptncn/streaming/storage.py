@@ -1,18 +1,22 @@
-"""Trees of numbers, text and arrays as bytes: small, versioned, checked, and nothing in them is executed.
+"""How streams are kept: as bytes, in a checkpoint, and by key, with the least recently used on disk.
 
 A blob is a magic word, the version, the checksum of the rest, the length of a JSON text, that text, and the arrays
 one behind another, little-endian. The checksum covers that length too. In the text an array stands as its
-type, its shape and its place.
+type, its shape and its place. Nothing in it is executed.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import struct
+import tempfile
 import zlib
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,10 +24,11 @@ from typing import Any
 import numpy as np
 import torch
 from filelock import FileLock, SoftFileLock, Timeout
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ptncn.checkpoint import CheckpointError
-from ptncn.streaming.errors import StreamError
+from ptncn.streaming.sources import StreamError
 
 MAGIC = b"ptncn-stream"
 VERSION = 1
@@ -179,3 +184,108 @@ class CheckpointLock:
         except OSError:
             first = ""
         return f"process {first}" if first.isdecimal() else "another process"
+
+
+Array = NDArray[np.float64]
+
+
+class StateRows:
+    """Saves and restores (streams, width) `state`, or one row of it."""
+
+    state: Array
+
+    def tree(self, row: int | None = None) -> dict[str, Array]:
+        """Everything that the streams, or one of them, have learnt."""
+        return {"state": (self.state if row is None else self.state[row : row + 1]).copy()}
+
+    def load_tree(self, tree: Mapping[str, Array], row: int | None = None) -> None:
+        state = np.asarray(tree["state"], dtype=np.float64)
+        expected = (len(self.state) if row is None else 1, self.state.shape[1])
+        if state.shape != expected:
+            raise ValueError(f"state: expected {expected}, got {state.shape}")
+        self.state[slice(None) if row is None else slice(row, row + 1)] = state
+
+
+@dataclass
+class Assignment:
+    """Rows that can be processed together."""
+
+    slots: list[int]
+    new: list[tuple[str, int]]
+    """Keys that have to be put into a slot first: from the store, or as new streams."""
+    evicted: list[tuple[str, int]]
+    """Keys that have to leave their slot before that."""
+
+
+class KeyTable:
+    """Gives each key a slot, at most `limit` of them at a time.
+
+    >>> table = KeyTable(limit=2)
+    >>> table.assign(["a", "b", "a", "c"])  # c has to wait until the rows of b are done
+    Assignment(slots=[0, 1, 0], new=[('a', 0), ('b', 1)], evicted=[])
+    >>> table.assign(["c"])
+    Assignment(slots=[1], new=[('c', 1)], evicted=[('b', 1)])
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        if limit is not None and limit < 1:
+            raise ValueError(f"key_limit: expected a positive integer, got {limit}")
+        self.limit = limit
+        self.slots: OrderedDict[str, int] = OrderedDict()
+        """The least recently used first."""
+
+    def assign(self, keys: Sequence[str]) -> Assignment:
+        """Slots for as many of the first rows as fit in together."""
+        assignment = Assignment([], [], [])
+        used: set[str] = set()
+        for key in keys:
+            slot = self.slots.get(key)
+            if slot is None:
+                if self.limit is None or len(self.slots) < self.limit:
+                    slot = len(self.slots)
+                else:
+                    oldest = next(iter(self.slots))
+                    if oldest in used:
+                        break
+                    slot = self.slots.pop(oldest)
+                    assignment.evicted.append((oldest, slot))
+                self.slots[key] = slot
+                assignment.new.append((key, slot))
+            elif self.limit is not None:
+                self.slots.move_to_end(key)
+            used.add(key)
+            assignment.slots.append(slot)
+        return assignment
+
+
+class KeyStore:
+    """The state of streams that are in no slot, in a temporary database next to the checkpoint."""
+
+    def __init__(self, folder: str | None = None) -> None:
+        handle, self.path = tempfile.mkstemp(prefix=".ptncn-keys-", suffix=".db", dir=folder)
+        os.close(handle)
+        self._base = sqlite3.connect(self.path, isolation_level=None)
+        self._base.execute("PRAGMA journal_mode = OFF")  # a checkpoint, not this file, survives a crash
+        self._base.execute("PRAGMA synchronous = OFF")
+        self._base.execute("CREATE TABLE streams (key TEXT PRIMARY KEY, state BLOB)")
+
+    def put(self, key: str, state: bytes) -> None:
+        self._base.execute("INSERT OR REPLACE INTO streams VALUES (?, ?)", (key, state))
+
+    def take(self, key: str) -> bytes | None:
+        """The state of a key, which is then no longer here."""
+        row: Any = self._base.execute("SELECT state FROM streams WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            return None
+        self._base.execute("DELETE FROM streams WHERE key = ?", (key,))
+        return bytes(row[0])
+
+    def __len__(self) -> int:
+        return int(self._base.execute("SELECT COUNT(*) FROM streams").fetchone()[0])
+
+    def __iter__(self) -> Iterator[tuple[str, bytes]]:
+        yield from self._base.execute("SELECT key, state FROM streams ORDER BY rowid")
+
+    def close(self) -> None:
+        self._base.close()
+        os.unlink(self.path)

@@ -1,4 +1,4 @@
-"""Where rows come from: CSV, JSON lines, Parquet, or any iterable. What every source is, and the one for iterables."""
+"""What a source of rows is, what can go wrong with one, and the source for any iterable."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from ptncn.streaming.errors import RowError, StreamError
+
+class StreamError(ValueError):
+    """The stream cannot continue; the message says why and what was expected."""
+
+
+class RowError(StreamError):
+    """One row of the source is not what it should be; the rows after it may be."""
+
+    def __init__(self, source: str, line: int, problem: str) -> None:
+        super().__init__(f"{source}: line {line}: {problem}")
+        self.line = line
 
 
 @dataclass(slots=True)
