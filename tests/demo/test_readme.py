@@ -38,7 +38,7 @@ def table(record) -> str:
     frames = record["scenes"] * record["scene"]
     total = len(record["life"]) * frames
     both = [record["learners"][name] for name in (PTNCN, LSTM)]
-    head = [f"squared error per frame, in parts of {frames:,}", *(NAMES[name] for name in (PTNCN, LSTM, "copy"))]
+    head = [f"squared error, mean of {frames:,} frames each", *(NAMES[name] for name in (PTNCN, LSTM, "copy"))]
     rows = [
         head,
         ["---", "--:", "--:", "--:"],
@@ -50,8 +50,8 @@ def table(record) -> str:
         ["milliseconds per frame", *(f"{each['milliseconds']:.1f}" for each in both), ""],
     ]
     text = (
-        f"A P-TNCN and an LSTM of equal size learn one stream of {total:,} frames and see each frame once. The stream "
-        "changes three times, without any signal. Each frame is predicted before it is learnt from "
+        f"A P-TNCN and an LSTM of equal size learn one stream of {total:,} frames, and see each frame once. The stream "
+        "changes three times without notice. Each frame is predicted before it is learnt "
         f"([record](results/demo/demo.json) of `{record['command']}`, one seed)."
     )
     return f"{text}\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
@@ -74,10 +74,10 @@ def results_table() -> str:
                 found = [text for cell in shown for text in _numbers(cell)]
                 rows.append([f"{title}: {place(experiment, metric, column)}", scale, *found])
     text = (
-        "Lower is better. Size `paper` is the paper's, with the preset `best` (for text one layer of 1,000 units with "
-        "a memory of 256, which the paper's network does not have); size `laptop` is a quarter of its "
-        "weights and a fifth of its data in one pass, which takes a laptop an hour per table. "
-        "[docs/results](docs/results/README.md) has every row, with tests, and what did not reproduce."
+        "Lower is better. Size `paper` has the paper's data and number of units, with the preset `best`; for text, one "
+        "layer with a memory of 256, which the paper's network does not have. Size `laptop` has at most half the units "
+        "and a fifth of the data, in one pass: about an hour per table. [docs/results](docs/results/README.md) has "
+        "every row, with epochs, significance tests, and what did not reproduce."
     )
     return f"{text}\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
