@@ -1,7 +1,8 @@
 """Feed damaged files to every reader: none may crash, run anything, or accept what its oracle does not.
 
-Work is done in chunks, each in its own sequence of random numbers, by worker processes: a crash costs a worker, and is
-found. `--out` keeps what is done, chunk by chunk; started again, a campaign goes on.
+Work is done in chunks, each in its own sequence of random numbers, by worker processes: a crash, or a file that takes
+more memory than a worker may have, costs a worker, and is found. `--work` keeps what is done, chunk by chunk; started
+again, a campaign goes on.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ from readers import READERS
 CHUNK = 1_000
 BATCH = 100
 """Chunks that a worker does."""
+GROWTH = 200
+"""Megabytes that a worker's peak memory may rise while it reads; the files have a few kilobytes each."""
+LIMIT = 8 << 30
+"""Bytes of addresses that a worker may have, so that a size that a file makes up does not harm the machine."""
 SHARES = {"csv": 0.3, "jsonl": 0.3, "parquet": 0.1, "checkpoint": 0.15, "record": 0.15}
 FORBIDDEN = {
     *("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "subprocess.Popen", "pty.spawn"),
@@ -54,7 +59,13 @@ def work(name: str, seed: int, chunks: list[int], out: Path) -> None:
     """Do chunks of one reader, and write a line for each."""
     import torch
 
+    from ptncn.system import peak_memory
+
     torch.set_num_threads(1)
+    if sys.platform == "linux":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
     reader, watch = READERS[name](), Watch()
     with tempfile.TemporaryDirectory() as folder:
         torch.manual_seed(seed)
@@ -64,6 +75,7 @@ def work(name: str, seed: int, chunks: list[int], out: Path) -> None:
         for data in seeds:  # imports what reading imports
             path.write_bytes(data)
             _judge(reader, path, data)
+        before = peak_memory()
         for chunk in chunks:
             rng, counts, findings = random.Random(f"{seed}:{name}:{chunk}"), Counter[str](), []
             for index in range(CHUNK):
@@ -78,7 +90,10 @@ def work(name: str, seed: int, chunks: list[int], out: Path) -> None:
                 if watch.seen or verdict.startswith("wrong"):
                     findings.append({"index": index, "verdict": verdict, "events": watch.seen[:3], "data": repr(data)})
                     watch.seen.clear()
-            line = {"reader": name, "chunk": chunk, **counts, "findings": findings[:5]}
+            grown = (peak_memory() - before) / 1e6
+            if grown > GROWTH:
+                findings.append({"verdict": f"peak memory rose by {grown:.0f} MB"})
+            line = {"reader": name, "chunk": chunk, "grown": round(grown), **counts, "findings": findings[:5]}
             with (out / "chunks.jsonl").open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
 
@@ -138,7 +153,8 @@ def _summarise(options: Any, crashes: list[dict[str, Any]], started: float) -> N
     for name in SHARES:
         own = [line for line in lines if line["reader"] == name]
         total = {key: sum(line.get(key, 0) for line in own) for key in ("accepted", "refused", "wrong", "crashed")}
-        found["readers"][name] = {"inputs": sum(total.values()), **total}
+        grown = max(line.get("grown", 0) for line in own)
+        found["readers"][name] = {"inputs": sum(total.values()), **total, "peak_rose_megabytes": grown}
         found["inputs"] += sum(total.values())
         found["findings"] += [each for line in own for each in line["findings"]][:20]
     record("inputs", options, found, started)

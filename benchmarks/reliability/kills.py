@@ -28,8 +28,8 @@ def train(folder: Path) -> list[object]:
 
 
 def reproduce(folder: Path) -> list[object]:
-    chosen = ("--scale", "smoke", "--learners", "tanh,cosine", "--seeds", 1)
-    return ["reproduce", "discrete", *chosen, *_folders(folder)]
+    chosen = ("--scale", "smoke", "--learners", "ptncn,esn-rls", "--data", "mnist", "--seeds", 1, "--epochs", 2)
+    return ["reproduce", "prediction", *chosen, *_folders(folder)]
 
 
 def _folders(folder: Path) -> tuple[object, ...]:
@@ -72,7 +72,7 @@ def campaign(name: str, count: int, seed: int, where: Path) -> Iterator[dict[str
             seconds *= 0.95  # it was quicker than the signal
             continue
         found["kills"] += 1
-        found["before_a_checkpoint"] += not list(folder.rglob("*.ckpt")) + list(folder.rglob("*.safetensors"))
+        found["before_a_checkpoint"] += not (_checkpoints(folder) or _finished(folder))
         found["left_over"] += len(list(folder.rglob(".*.part")))
         again = Command([*COMMANDS[name](folder), "--resume"], folder / "log")
         same = again.wait() == 0 and _same(outcome(folder), whole)
@@ -81,6 +81,15 @@ def campaign(name: str, count: int, seed: int, where: Path) -> Iterator[dict[str
             found["problems"].append({"kill": found["kills"], "moment": moment, "said": again.said()[-2000:]})
         if found["kills"] % 10 == 0 or found["kills"] == count:
             yield found
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    return [*folder.rglob("*.ckpt"), *folder.rglob("*.safetensors")]
+
+
+def _finished(folder: Path) -> bool:
+    """Whether a run of the experiment is complete: its checkpoints are gone, and `--resume` skips it."""
+    return any(json.loads(path.read_bytes())["status"] == "finished" for path in folder.rglob("*.json"))
 
 
 def _same(one: dict[str, bytes], other: dict[str, bytes]) -> bool:
@@ -98,7 +107,7 @@ def main() -> None:
         for name in options.commands.split(","):
             where = Path(temporary) / name
             where.mkdir()
-            write_feed(where / "feed.csv", 2_000, options.seed)
+            write_feed(where / "feed.csv", 8_000, options.seed)
             for so_far in campaign(name, options.count, options.seed, where):
                 found[name] = so_far
                 record("kills", options, found, started)

@@ -294,6 +294,20 @@ class TestParquet:
         with pytest.raises(StreamError, match=r"x\.parquet: not a Parquet file"):
             ParquetReader(str(path))
 
+    def test_row_groups_that_do_not_add_up_are_refused(self, tmp_path):
+        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        path, messages = tmp_path / "x.parquet", []
+        parquet.write_table(pyarrow.table({"a": [1.0, 2.0, 3.0]}), path, row_group_size=2, store_schema=False)
+        good = path.read_bytes()
+        footer = len(good) - 8 - int.from_bytes(good[-8:-4], "little")
+        for at in (at for at in range(footer, len(good)) if good[at] == 4):  # 2 as a zigzag varint, among others
+            path.write_bytes(good[:at] + b"\0" + good[at + 1 :])
+            try:
+                assert [row["a"] for _, row in read_all(open_source(str(path)))] == [1.0, 2.0, 3.0]
+            except StreamError as error:
+                messages.append(str(error))
+        assert any("damaged: its row groups hold 1 rows, but the file declares 3" in each for each in messages)
+
     def test_without_pyarrow_the_error_says_what_to_install(self, file, monkeypatch):
         monkeypatch.setattr("ptncn.streaming.readers.import_module", _not_there)
         with pytest.raises(StreamError, match=r"pip install 'ptncn\[parquet\]'"):

@@ -280,8 +280,14 @@ class ParquetReader:
         try:
             self._file = parquet.ParquetFile(path)
             self._names = tuple(self._file.schema_arrow.names)
+            meta = self._file.metadata
+            self._groups = [meta.row_group(index).num_rows for index in range(meta.num_row_groups)]
         except self._broken as error:
             raise StreamError(f"{path}: not a Parquet file that can be read: {error}") from error
+        if min(self._groups, default=0) < 0 or sum(self._groups) != meta.num_rows:
+            raise StreamError(
+                f"{path}: damaged: its row groups hold {sum(self._groups)} rows, but the file declares {meta.num_rows}"
+            )
         self._rows = self._read_from(0)
         self._row = self._count = 0
 
@@ -312,12 +318,15 @@ class ParquetReader:
 
     def _read_from(self, row: int) -> Iterator[Sequence[Any]]:
         """Rows from `row` on; row groups before it are not read."""
-        groups = list(range(self._file.metadata.num_row_groups))
-        while groups and self._file.metadata.row_group(groups[0]).num_rows <= row:
-            row -= self._file.metadata.row_group(groups.pop(0)).num_rows
-        if not groups:
+        groups, left = list(range(len(self._groups))), sum(self._groups) - row
+        while groups and self._groups[groups[0]] <= row:
+            row -= self._groups[groups.pop(0)]
+        if not groups or not self._names:
             return
         for batch in self._file.iter_batches(BATCH, row_groups=groups):
             part = batch.slice(min(row, batch.num_rows))
             yield from zip(*(column.to_pylist() for column in part.columns), strict=True)
             row = max(0, row - batch.num_rows)
+            left -= part.num_rows
+        if left:
+            raise StreamError(f"{self.name}: damaged: {left} rows fewer than the file declares")
