@@ -16,3 +16,15 @@ def test_every_row_of_the_page_is_that_of_the_record(name):
     for name, errors in record["errors"].items():
         row = f"| `{name}` | {errors['sines']:.3f} | {errors['letters']:.2f} | {errors['digits']:.1f} |"
         assert row in page
+
+
+def test_the_page_about_learning_forward_has_the_rivals_of_the_record():
+    record = json.loads((ROOT / "results/gradient/rivals.json").read_text())
+    page = (ROOT / "docs/forward-mode.md").read_text()
+    assert record["command"] in page
+    section = page[page.index("**The rules of today") :].splitlines()
+    rows = [line for line in section if line.startswith("| ")][1:]
+    for row, found in zip(rows, record["while_learning"], strict=False):
+        cosine = f"{found['cosine']:.3f} ± {found['cosine_sd_over_seeds']:.3f}"
+        assert row.startswith(f"| {found['kind']}")
+        assert row.endswith(f"| {cosine} | {found['norm_ratio']:.2f} |")
