@@ -26,7 +26,7 @@ from sklearn.metrics import roc_auc_score
 
 from nab_score import File, evaluate
 from planted import SERIES, Series, corpus, held_out
-from ptncn.cli.main import app
+from ptncn.cli import app
 from ptncn.streaming import Stream
 from ptncn.streaming.anomaly import Anomaly, AnomalySetting, Scores
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ptncn.records import read_record
 from ptncn.report.model import canvas, for_page, legend_below, save, theme
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,17 +35,17 @@ def load(folder: Path) -> dict[str, Record]:
     records = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
     records = {name: record for name, record in records.items() if "rows" in record}
     if "video-falling" not in records and REPRODUCED.is_file():
-        records["video-falling"] = reproduced(json.loads(REPRODUCED.read_text(encoding="utf-8")))
+        records["video-falling"] = reproduced(asdict(read_record(REPRODUCED)))
     return records
 
 
 def reproduced(record: Record) -> Record:
     """A record of `ptncn reproduce` in the form of ours; it has no norms."""
     rows = [{"epoch": i, "valid": errors} for i, errors in enumerate(record["metrics"]["valid_by_epoch"], start=1)]
-    setting = record["config"]["setting"]
+    used = record["config"]["run_config"]
     note = (
-        f"`video-falling` is the run behind the table of results: {setting['valid']:,} validation videos, and a runner "
-        f"that also lowers the step size in a straight line to {setting['decay']:g} of it. It has no norms."
+        f"`video-falling` is the run behind the table of results: {used['valid']:,} validation videos, and a runner "
+        f"that also lowers the step size in a straight line to {used['decay']:g} of it. It has no norms."
     )
     same = {"command": record["command"], "options": record["learner"]}
     return {"data": "video", "epochs": len(rows), "rows": rows, "note": note, **same}

@@ -19,7 +19,7 @@ import numpy as np
 from ptncn.data import ArraySequences, Dataset
 from ptncn.experiments.config import VIDEO
 from ptncn.experiments.experiment import Experiment, Row
-from ptncn.experiments.experiment import LEARNING_CURVES, Page
+from ptncn.experiments.experiment import LEARNING_CURVES, PageSpec
 from ptncn.experiments.runner import train_and_test
 
 
@@ -45,7 +45,7 @@ EXPERIMENT = Experiment(
     cells=lambda record: {"test_se": {record.data: record.metrics["test"]["se"]}},
     trains=lambda spec: [spec],
     compared_by=("test", "se"),
-    page=Page(
+    page=PageSpec(
         title="Random walks",
         question="Who follows a random walk?",
         metrics=("**SE**: squared error.",),

@@ -14,15 +14,15 @@ from typer.testing import CliRunner
 
 import ptncn
 from ptncn.cli import app
+from ptncn.data import DATASETS, ArraySequences, Dataset
 from ptncn.distributions import DISTRIBUTIONS, Distribution
 from ptncn.experiments.phases import SequenceErrors
 from ptncn.learners import LEARNERS, Entry, describe, make
-from ptncn.learners.base import OPTIMIZERS
+from ptncn.learners.base import GRADIENT_OPTIMIZERS
 from ptncn.metrics import METRICS, FrameMean, GradientMeter, Metric, make_metric
 from ptncn.registry import Registry
 from ptncn.training import evaluate, run
-from ptncn.updates import OPTIMIZERS as LOCAL_OPTIMIZERS
-from ptncn.updates import Optimizer
+from ptncn.updates import OPTIMIZERS, Optimizer
 from speed.cases import measure
 from step import make_plan
 
@@ -155,10 +155,68 @@ def test_a_new_metric_is_measured_by_name_and_by_sequence(counts):
 
 
 @pytest.fixture
+def counted(counts, absolute):
+    """A dataset of counts, whose observations have the new distribution."""
+
+    def load(dataset, split):
+        return ArraySequences(f"counted/{split}", counts.numpy()[dataset.splits.index(split) :].swapaxes(0, 1))
+
+    about = "two sequences of counts"
+    DATASETS.add(
+        "counted", Dataset(name="counted", label="counts", about=about, kind="other", output="poisson", load=load)
+    )
+    yield "counted"
+    DATASETS.remove("counted")
+
+
+def invoke(*arguments):
+    done = CliRunner().invoke(app, list(arguments))
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_a_new_distribution_and_a_new_metric_go_from_the_data_to_the_report(counted, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert set(json.loads(invoke("train", "gru-bptt", counted, "--units", "4", "--json"))) == {"mae"}
+    assert json.loads(invoke("eval", "trained/network.safetensors", counted, "--json"))["mae"] > 0
+    rows = ("--learners", "ptncn,copy", "--data", counted)
+    cells = json.loads(invoke("reproduce", "prediction", "--scale", "smoke", *rows, "--json"))
+    assert set(cells["test_mae"]) == {"ptncn", "copy"}
+    invoke("report", "results", "--out", "report")
+    page = Path("report/prediction.md").read_text()
+    assert "test MAE" in page
+    assert "counts" in page
+
+
+def test_a_learner_of_another_package_goes_through_every_command(example, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PTNCN_DATA", str(tmp_path / "empty"))
+    assert json.loads(invoke("learners", "--json"))["linear-ar"]["about"] == example.about
+    few = ("--sequences", "20", "--canvas", "28", "--units", "2", "--json")
+    assert json.loads(invoke("train", "linear-ar", "digits", *few))["se"] > 0
+    found = json.loads(invoke("tune", "linear-ar", "mnist", "--scale", "smoke", "--trials", "1", "--json"))
+    assert set(found["options"]) == {"lr"}
+    rows = ("--learners", "linear-ar", "--data", "mnist", "--configs", "configs")
+    cells = json.loads(invoke("reproduce", "prediction", "--scale", "smoke", *rows, "--json"))
+    assert list(cells["test_se"]) == ["linear-ar"]
+    invoke("report", "results", "--out", "report")
+    assert example.label in Path("report/prediction.md").read_text()
+    Path("feed.csv").write_text("load\n" + "".join(f"{t % 5}\n" for t in range(30)))
+    invoke("stream", "feed.csv", "--learner", "linear-ar", "--out", "out.csv", "--quiet")
+    assert len(Path("out.csv").read_text().splitlines()) == 31
+
+
+@pytest.fixture
 def adadelta():
-    OPTIMIZERS.add("adadelta", torch.optim.Adadelta)
+    GRADIENT_OPTIMIZERS.add("adadelta", torch.optim.Adadelta)
     yield "adadelta"
-    OPTIMIZERS.remove("adadelta")
+    GRADIENT_OPTIMIZERS.remove("adadelta")
+
+
+def test_a_new_optimiser_is_an_option_of_the_commands(adadelta, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    few = ("--sequences", "20", "--canvas", "28", "--units", "2", "--json")
+    assert json.loads(invoke("train", "gru-tbptt", "digits", *few, "-o", f"optimizer={adadelta}"))["se"] > 0
 
 
 @pytest.mark.parametrize("name", ["lstm-tbptt", "rnn-immediate", "esn-sgd"])
@@ -182,9 +240,9 @@ class SignDescent(Optimizer):
 
 @pytest.fixture
 def signs():
-    LOCAL_OPTIMIZERS.add("signs", SignDescent)
+    OPTIMIZERS.add("signs", SignDescent)
     yield "signs"
-    LOCAL_OPTIMIZERS.remove("signs")
+    OPTIMIZERS.remove("signs")
 
 
 def test_a_new_optimiser_of_the_network_learns_and_is_trained_saved_and_tested(signs, tmp_path, monkeypatch):

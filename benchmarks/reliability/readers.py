@@ -204,7 +204,7 @@ class Records:
 
         path = folder / "good.json"
         fields: dict[str, Any] = {"metrics": {"test": {"ce": 0.5}}, "notes": ["é"], "seconds": 1.5}
-        Record(experiment="e", model="m", data="d", scale="smoke", seed=0, **fields).write(path)
+        Record(experiment="e", row="m", data="d", scale="smoke", seed=0, **fields).write(path)
         found = [path.read_bytes()]
         return [
             *found,

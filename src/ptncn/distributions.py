@@ -1,4 +1,4 @@
-"""Output distributions: how logits become a prediction, and how surprising an observation is under it.
+"""Output distributions: the prediction that logits stand for, and the likelihood of an observation.
 
 In each of them the error unit is prediction − observation, which is also the gradient of the negative
 log-likelihood with respect to the logits. A distribution is added with one call::
@@ -28,13 +28,13 @@ class Distribution:
     nll: Callable[[Tensor, Tensor], Tensor]
     """(…, n) logits, (…, n) observation → (…) nats; a Gaussian's constant is left out."""
     to_logits: Callable[[Tensor, Tensor | float], Tensor]
-    """(…, n) mean, smallest probability → (…, n) logits. The bound keeps them finite; a Gaussian ignores it."""
+    """(…, n) mean, smallest probability → (…, n) logits. The bound keeps logits finite; a Gaussian ignores it."""
     sample: Callable[[Tensor, torch.Generator], Tensor] | None = None
-    """(B, n) mean, generator → (B, n) observation; None where the mean alone does not say how values spread."""
+    """(B, n) mean, generator → (B, n) observation; None if the mean does not determine the distribution."""
     kernel_code: int | None = None
     """The compiled kernel's number for `mean`; None: the step runs in PyTorch."""
     metrics: tuple[str, ...] = ("se",)
-    """What is reported by default: names in `ptncn.metrics.METRICS`, the one that chooses first."""
+    """Default metrics, as names in `ptncn.metrics.METRICS`; the lowest value of the first selects the best epoch."""
 
 
 def _identity(logits: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ def _categorical_sample(mean: Tensor, generator: torch.Generator) -> Tensor:
 
 
 DISTRIBUTIONS: Registry[Distribution] = Registry("distribution", "ptncn.distributions")
-"""Every distribution that `output=` takes."""
+"""Every distribution that `output=` accepts."""
 
 for _each in (
     Distribution("gaussian", _identity, _gaussian_nll, _gaussian_logits, kernel_code=0),

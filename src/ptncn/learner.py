@@ -1,6 +1,6 @@
-"""What every learner is: it predicts the next observation from all it has seen, then observes it.
+"""The learner protocol: predict the next observation from everything seen so far, then observe it.
 
-The P-TNCN and each baseline follow this protocol, so that experiments, streams and checks are written once::
+The P-TNCN and every baseline implement it, so experiments, streams and checks are written once::
 
     state = learner.begin(batch_size)           # fresh state for new sequences
     for x in frames:
@@ -21,42 +21,42 @@ import torch
 from torch import Tensor
 
 LARGEST = 1e15
-"""Of an observation: the squares of larger numbers overflow in single precision, and all weights become NaN."""
+"""The largest value allowed in an observation: squares of larger ones overflow in single precision."""
 
 
 @dataclass(slots=True)
 class Step:
-    """What a learner reports about one observation of a batch."""
+    """What a learner returns for one observation of a batch."""
 
     prediction: Tensor
     """(B, n) the expected observation, made before it was seen."""
     logits: Tensor
-    """(B, n) the same before the output nonlinearity."""
+    """(B, n) the prediction before the output nonlinearity."""
     errors: tuple[Tensor, ...]
     """Error units per layer, prediction − observation first; masked rows are zero."""
     scored: Tensor
-    """(B,) True where the prediction counts: an observed row that had seen something before."""
+    """(B,) True where the prediction is scored: an observed row with an earlier observation."""
 
 
 @dataclass(kw_only=True)
 class State:
     """Base of all learner states: dataclasses of tensors, numbers and containers of them.
 
-    A row is scored, and teaches, from its second observation on: nothing was known before the first.
+    A row is scored and learnt from after its first observation, before which nothing is known.
     """
 
     batch_size: int
     steps: int = 0
     """Steps taken so far."""
     seen: Tensor | None = None
-    """(B,) rows that have observed something; None until a mask is given; `steps` is enough until then."""
+    """(B,) rows with at least one observation; None until a mask is given, since `steps` is enough until then."""
 
     def clone(self) -> Self:
         """An independent copy: stepping one leaves the other untouched."""
         return deepcopy(self)
 
     def scored(self, mask: Tensor | None) -> tuple[bool, Tensor | None]:
-        """Whether any row is scored at this step, and which (B,): None stands for all of them alike."""
+        """Whether any row is scored at this step, and which (B,); None if the answer is the same for all rows."""
         if mask is None and self.seen is None:
             return self.steps > 0, None
         rows = self._seen_as(mask)
@@ -81,7 +81,7 @@ class State:
 
 @runtime_checkable
 class Learner(Protocol):
-    """The three calls, and what checkpoints need."""
+    """The three calls of a run, and those that checkpoints need."""
 
     kind: str
     """The name under which `ptncn.learners.make` builds this learner."""
@@ -97,16 +97,16 @@ class Learner(Protocol):
         """The sequences of `state` ended: learners that unroll time update here."""
 
     def predict(self, state: Any) -> Tensor:
-        """(B, n) what comes next; changes nothing."""
+        """(B, n) the expected next observation; changes nothing."""
 
     def options(self) -> dict[str, Any]:
-        """The keyword arguments, plain JSON values, from which `make(kind, **options)` builds an equal learner."""
+        """Keyword arguments, as JSON values, with which `make(kind, **options)` builds an equal, untrained learner."""
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything that learning changed: a tree of tensors, numbers, strings, lists and dicts."""
+        """Everything that learning changes: a tree of tensors, numbers, strings, lists and dicts."""
 
     def restore(self, tree: Mapping[str, Any]) -> None:
-        """Take over a snapshot of an equal learner."""
+        """Restore the snapshot of a learner with the same options."""
 
 
 def check_batch_size(batch_size: int) -> None:
@@ -147,14 +147,14 @@ def check_observation(x: Tensor, batch_size: int, input_size: int, like: Tensor,
 
 
 def _length(x: Tensor) -> float:
-    """The norm of (B, n); that of a few numbers is found faster by Python than by a call into PyTorch."""
+    """The norm of (B, n); for a few numbers Python is faster than a call into PyTorch."""
     if x.numel() <= 32:
         return math.hypot(*chain.from_iterable(x.tolist()))
     return float(torch.linalg.vector_norm(x))
 
 
 class StepSized(Learner, Protocol):
-    """A learner whose step size can be set while it learns; `has_step_size` finds out."""
+    """A learner whose step size can be set while it learns; see `has_step_size`."""
 
     lr: float
 

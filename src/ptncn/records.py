@@ -9,7 +9,7 @@ import json
 import math
 import platform
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -23,15 +23,17 @@ from scipy import stats
 from ptncn.system import write_atomically
 
 SCHEMA = 1
+RENAMED = {"model": "row", "setting": "run_config"}
+"""{former name: present name} of fields and of keys in `config`; records with the former are still read."""
 STATUSES = ("running", "failed", "finished")
 
 
 class RecordError(ValueError):
-    """The file is not a record that this version can read; the message names it and says why."""
+    """A file is not a record that this version can read; the message names the file and the reason."""
 
 
 def versions() -> dict[str, Any]:
-    """The versions of what the numbers depend on."""
+    """The versions of the software and machine that the results depend on."""
     from ptncn import __version__
 
     return {
@@ -46,11 +48,11 @@ def versions() -> dict[str, Any]:
 
 @dataclass(kw_only=True)
 class Record:
-    """One run of one learner. Nothing else is needed to make a table, a figure, or the run again."""
+    """One run of one learner: all that tables and figures need, and the command that repeats it."""
 
     schema: int = SCHEMA
     experiment: str
-    model: str
+    row: str
     """The row of the table: a learner, or a variant of one."""
     data: str
     """The column of the table."""
@@ -59,14 +61,14 @@ class Record:
     status: str = "running"
     """"running", "failed" with a reason in `notes`, or "finished"."""
     command: str = ""
-    """The command that makes this run again."""
+    """The command that repeats this run."""
     started: str = ""
     finished: str | None = None
     versions: dict[str, Any] = field(default_factory=versions)
     config: dict[str, Any] = field(default_factory=dict)
-    """Every value that decides the numbers."""
+    """Every value that determines the results."""
     learner: dict[str, Any] = field(default_factory=dict)
-    """Every option of the learner, those left at their defaults included."""
+    """Every option of the learner, including defaults."""
     datasets: dict[str, Any] = field(default_factory=dict)
     """By phase: {"name", "sha256", "sequences"} of its dataset."""
     metrics: dict[str, Any] = field(default_factory=dict)
@@ -77,11 +79,11 @@ class Record:
     films: dict[str, Any] = field(default_factory=dict)
     """By phase: packed frames of a few sequences and of their predictions."""
     seconds: float = 0.0
-    """Computing time, including that before an interruption."""
+    """Computing time, including the time before an interruption."""
     peak_memory: int | None = None
     """Peak memory of the process in bytes."""
     notes: list[str] = field(default_factory=list)
-    """What a reader should know, such as why a run failed."""
+    """Notes for the reader, such as why a run failed."""
     stand_ins: dict[str, str] = field(default_factory=dict)
     """{dataset asked for: embedded dataset used in its place}."""
 
@@ -96,14 +98,14 @@ class Record:
         if metric not in self.errors.get(phase, {}):
             known = [f"{name} {each}" for name, metrics in self.errors.items() for each in metrics]
             raise RecordError(
-                f"the record of {self.model} on {self.data} has no errors of {phase} {metric}; it has: "
+                f"the record of {self.row} on {self.data} has no errors of {phase} {metric}; it has: "
                 f"{', '.join(known) or 'none'}"
             )
         return unpack(self.errors[phase][metric])
 
 
 def read_record(path: str | Path) -> Record:
-    """Read and check a record; a RecordError of one line says what is wrong."""
+    """Read and check a record; raises RecordError with a one-line reason."""
     path = Path(path)
     try:
         tree = json.loads(path.read_bytes())
@@ -115,6 +117,7 @@ def read_record(path: str | Path) -> Record:
         raise RecordError(f"{path}: not a record: it names no experiment")
     if tree.get("schema") != SCHEMA:
         raise RecordError(f"{path}: expected a record of version {SCHEMA}, got version {tree.get('schema')!r}")
+    tree = _present_names(tree)
     problem = _problem(tree)
     if problem:
         raise RecordError(f"{path}: {problem}")
@@ -122,26 +125,22 @@ def read_record(path: str | Path) -> Record:
     return Record(**tree)
 
 
+def _present_names(tree: Mapping[str, Any]) -> dict[str, Any]:
+    renamed = {RENAMED.get(name, name): value for name, value in tree.items()}
+    for name in ("config", "training"):
+        if isinstance(renamed.get(name), Mapping):
+            renamed[name] = _present_names(renamed[name])
+    return renamed
+
+
 def _stand_ins(config: Mapping[str, Any]) -> dict[str, str]:
-    """The field of records from before it, by the datasets that their config names."""
+    """The stand-ins of records that predate the field, from the datasets in their config."""
     trained = config.get("training", config)
     if not isinstance(trained, Mapping) or "source" not in trained:
         return {}
     asked, used = str(trained.get("data", "")), trained["source"]
     pairs = zip(asked.split("+"), used if isinstance(used, list) else [used], strict=False)
     return {name: str(source) for name, source in pairs if name != source}
-
-
-def find_records(places: Iterable[str | Path]) -> tuple[list[Record], list[str]]:
-    """All records in files and folders, and a line for each file that is not a record."""
-    records, problems = [], []
-    for place in map(Path, places):
-        for path in sorted(place.rglob("*.json")) if place.is_dir() else [place]:
-            try:
-                records.append(read_record(path))
-            except RecordError as error:
-                problems.append(str(error))
-    return records, problems
 
 
 @cache
@@ -151,7 +150,7 @@ def _kinds() -> dict[str, Any]:
 
 
 def _problem(tree: Mapping[str, Any]) -> str | None:
-    """What is wrong with the fields, or None."""
+    """A problem with the fields, or None."""
     kinds = _kinds()
     required = [each.name for each in dataclasses.fields(Record) if _has_no_default(each)]
     for name in required:
@@ -187,7 +186,7 @@ def _plain(tree: Any) -> Any:
 
 
 PACKED = {"float32": "<f4", "uint8": "|u1"}
-"""Arrays inside JSON: little-endian numbers, deflated, in base64."""
+"""Formats of arrays in JSON: little-endian numbers, compressed with zlib, in base64."""
 
 
 def pack(array: NDArray[Any]) -> dict[str, Any]:
@@ -207,7 +206,7 @@ def pack(array: NDArray[Any]) -> dict[str, Any]:
 
 
 def unpack(packed: Mapping[str, Any]) -> NDArray[Any]:
-    """The array that `pack` was given."""
+    """The array that `pack` encoded."""
     try:
         kind, shape = PACKED[packed["dtype"]], tuple(int(size) for size in packed["shape"])
         wanted = math.prod(shape) * np.dtype(kind).itemsize
@@ -216,13 +215,13 @@ def unpack(packed: Mapping[str, Any]) -> NDArray[Any]:
     except (KeyError, TypeError, ValueError, binascii.Error, zlib.error) as error:
         raise ValueError(f"not a packed array: {error!r}") from error
     if len(raw) != wanted:
-        raise ValueError(f"a packed array of shape {shape} and {packed['dtype']} has another number of bytes")
+        raise ValueError(f"a packed array of shape {shape} and {packed['dtype']} has the wrong number of bytes")
     return np.frombuffer(raw, kind).reshape(shape)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The same number over several trials."""
+    """A number over several trials."""
 
     mean: float
     sd: float
@@ -274,13 +273,13 @@ def compare(ours: ArrayLike, theirs: ArrayLike) -> Comparison:
     first, second = np.asarray(ours, float), np.asarray(theirs, float)
     if first.shape != second.shape or first.ndim != 1:
         raise ValueError(f"errors: expected two lists of one length, got shapes {first.shape} and {second.shape}")
-    scored = np.isfinite(first) & np.isfinite(second)  # a text of one symbol has no error: nothing came before it
+    scored = np.isfinite(first) & np.isfinite(second)  # a text of one symbol has no error, since nothing precedes it
     first, second = first[scored], second[scored]
     if len(first) < 2:
         raise ValueError(f"errors: expected at least 2 pairs, got {len(first)}")
     gap = first - second
     mean = float(gap.mean())
-    if np.ptp(gap) == 0.0:  # no spread, so no test: the same difference everywhere
+    if np.ptp(gap) == 0.0:  # no spread, so no test
         p = 1.0 if mean == 0.0 else 0.0
         return Comparison(len(gap), mean, mean, mean, p, p)
     t_test = stats.ttest_rel(first, second)
@@ -292,5 +291,5 @@ def compare(ours: ArrayLike, theirs: ArrayLike) -> Comparison:
 
 
 def _wilcoxon_method(gap: np.ndarray[Any, Any]) -> str:
-    """Exact only for few pairs without ties and zeros."""
+    """The exact test needs few pairs, without ties or zeros."""
     return "exact" if len(gap) <= 25 and len(np.unique(np.abs(gap))) == len(gap) and gap.all() else "approx"

@@ -1,7 +1,7 @@
-"""Things that are known by name: learners, distributions, optimisers, datasets, metrics, experiments, stream formats.
+"""Registries: learners, distributions, optimisers, datasets, metrics, experiments and stream formats by name.
 
-Each kind has one registry. The package registers its own entries where they are defined; other packages add theirs
-through entry points, which are read when a registry is first looked at::
+Each kind has one registry. This package registers its entries where they are defined; other packages add theirs
+through entry points, which are loaded when a registry is first used::
 
     [project.entry-points."ptncn.learners"]
     mine = "my_package:ENTRY"
@@ -31,7 +31,7 @@ class Registry(Mapping[str, T], Generic[T]):
     """Entries by name, in the order in which they were added.
 
     Arguments:
-        kind: what an entry is, in the singular; error messages use it.
+        kind: what an entry is, in the singular, for error messages.
         group: the entry-point group through which other packages add theirs, such as "ptncn.learners".
 
     >>> colours = Registry[str]("colour")
@@ -48,14 +48,14 @@ class Registry(Mapping[str, T], Generic[T]):
         self._complete = group is None
 
     def add(self, name: str, entry: T, *, replace: bool = False) -> T:
-        """Register an entry and return it; a name is taken only once unless `replace` is set."""
+        """Register an entry and return it; a name can be used only once unless `replace` is set."""
         if name in self._entries and not replace:
             raise ValueError(f"{self.kind} {name!r} is registered already; choose another name, or replace=True")
         self._entries[name] = entry
         return entry
 
     def remove(self, name: str) -> None:
-        """Forget an entry."""
+        """Remove an entry."""
         self.find(name)
         del self._entries[name]
 
@@ -64,7 +64,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return name in self._entries
 
     def find(self, name: str) -> T:
-        """The entry of that name; a ValueError that lists the known names where there is none."""
+        """The entry of that name; raises a ValueError that lists the known names."""
         self._load_entry_points()
         if name not in self._entries:
             raise ValueError(unknown(self.kind, name, self._entries))
@@ -98,13 +98,13 @@ class Registry(Mapping[str, T], Generic[T]):
 
 
 def load_object(where: str) -> Any:
-    """What "module:attribute" names, imported now."""
+    """Import the object at "module:attribute"."""
     module, _, attribute = where.partition(":")
     return getattr(import_module(module), attribute)
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> str:
-    """One line for a name that is not known: the closest match, then every known name.
+    """An error message for an unknown name: the closest match, then all known names.
 
     >>> unknown("preset", "bets", ["paper", "best"])
     "unknown preset 'bets'; did you mean 'best'? Choose one of: paper, best"

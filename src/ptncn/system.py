@@ -1,6 +1,6 @@
-"""What the operating system says of memory and processors, and signals that not every system has.
+"""Memory, processors, signals and atomic writes, on every operating system.
 
-psutil is imported where it is called: reading a checkpoint or learning from a stream does without it.
+psutil is imported only where it is called: loading a checkpoint or learning from a stream does not need it.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ ENDINGS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGBREA
 
 
 def available_memory() -> int:
-    """Bytes that this process could still have, by what the system and its container say."""
+    """Bytes that this process can still allocate, within the limits of the system and the container."""
     import psutil
 
     system = int(psutil.virtual_memory().available)
     try:
         limit, used = (int((CGROUP / name).read_text()) for name in ("memory.max", "memory.current"))
-    except (OSError, ValueError):  # no container, or "max": one without a limit
+    except (OSError, ValueError):  # no container, or one without a limit ("max")
         return system
     return min(system, max(0, limit - used))
 
 
 def resident_memory(process: int | None = None) -> int:
-    """Bytes that a process, this one by default, has in memory."""
+    """Resident memory of a process in bytes, by default of this one."""
     import psutil
 
     return int(psutil.Process(process).memory_info().rss)
 
 
 def peak_memory() -> int:
-    """The most bytes that this process has had in memory, since `reset_peak_memory` where that works."""
+    """Peak resident memory of this process in bytes, since `reset_peak_memory` where that is supported."""
     if STATUS.exists():
         for line in STATUS.read_text().splitlines():
-            if line.startswith("VmHWM:"):  # unlike `getrusage`, leaves out what the parent had before the fork
+            if line.startswith("VmHWM:"):  # unlike `getrusage`, this excludes the memory of the parent before the fork
                 return int(line.split()[1]) * 1024
     if sys.platform == "win32":
         import psutil
@@ -57,7 +57,7 @@ def peak_memory() -> int:
 
 
 def reset_peak_memory() -> None:
-    """Let `peak_memory` count from now on, where the system can (Linux)."""
+    """Make `peak_memory` count from now on, if the system supports it (Linux)."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -65,11 +65,11 @@ def reset_peak_memory() -> None:
 
 
 def busy_seconds() -> float:
-    """Processor seconds of all cores since the system started, without idling and waiting for disks."""
+    """Processor seconds of all cores since the system started, without idle time and waiting for disks."""
     import psutil
 
     times: dict[str, Any] = psutil.cpu_times()._asdict()
-    apart = ("idle", "iowait", "guest", "guest_nice")  # the guests' share is part of user and nice already
+    apart = ("idle", "iowait", "guest", "guest_nice")  # user and nice include the guests already
     return float(sum(seconds for name, seconds in times.items() if name not in apart))
 
 
@@ -79,7 +79,7 @@ def usable_cores() -> int:
 
 
 def one_line(error: BaseException) -> str:
-    """The message of an error on one line, or its type where it has none.
+    """The message of an error on one line, or its type if it has none.
 
     >>> one_line(ValueError("expected 3 columns,\\n  got 4"))
     'expected 3 columns, got 4'
@@ -103,7 +103,7 @@ def in_words(size: float) -> str:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write to a neighbour, force it to disk, and put it in place of `path`, or of what it links to, in one move."""
+    """Write to a temporary file, sync it to disk, and move it to `path`, or to the target of that link."""
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path}: cannot be written, there is no folder {path.parent}")
@@ -121,7 +121,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Force the new name to disk too, where folders can be opened (not on Windows)."""
+    """Sync the new name to disk too, where folders can be opened (not on Windows)."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -131,7 +131,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def end_with_parent(code: int) -> None:
-    """Exit with `code` when the process that started this one is gone, even while this one waits in C."""
+    """Exit with `code` when the parent process has ended, even while this one waits in C code."""
     parent = os.getppid()
 
     def watch() -> None:

@@ -1,4 +1,4 @@
-"""Run a learner over whole sequences: the three calls in their order, with masks and meters."""
+"""Run a learner over whole sequences, with masks and meters."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Batch = Tensor | tuple[Tensor, Tensor | None]
 
 
 class Run(NamedTuple):
-    """What is left of a run."""
+    """The predictions and the final state of a run."""
 
     predictions: Tensor | None
-    """In the layout of the sequences: what was expected before each frame was seen. None if not kept."""
+    """The prediction of each frame, in the layout of the sequences; None if not kept."""
     state: Any
     """The state after the last frame."""
 
@@ -39,7 +39,7 @@ def run(
     """Show `learner` a batch of sequences (T, B, n), or (B, T, n) with `batch_first`.
 
     `mask` (T, B), or (B, T), is True where a row was observed. Without a `state` the sequences are new; with
-    one they go on from it. `end=False` leaves them open, to go on with the returned state.
+    one they continue from it. With `end=False` they can be continued from the returned state.
 
     >>> from ptncn.learners.esn import ESN
     >>> from ptncn.metrics import SE

@@ -7,7 +7,7 @@ from importlib.metadata import version
 import pytest
 from typer.testing import CliRunner
 
-from ptncn.cli.main import COMMANDS, app, load
+from ptncn.cli import COMMANDS, app, load
 
 runner = CliRunner()
 
@@ -42,4 +42,4 @@ def test_it_tells_its_version():
 def test_help_imports_no_command():
     code = "import sys, ptncn.cli; print(sorted(name for name in sys.modules if name.startswith(('ptncn.', 'torch'))))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said == "['ptncn.cli', 'ptncn.cli.main']\n"
+    assert said == "['ptncn.cli']\n"

@@ -27,7 +27,7 @@ def finished(tmp_path_factory):
 def test_it_leaves_a_page_a_film_figures_and_its_numbers(finished):
     out, _ = finished
     strips = [f"change-{part}.png" for part in (1, 2, 3)]
-    wanted = [*strips, "curves.png", "demo.json", "film.gif", "index.html", "looks.png", "surprise.png"]
+    wanted = [*strips, "curves.png", "demo.json", "evaluations.png", "film.gif", "index.html", "surprise.png"]
     assert sorted(path.name for path in out.iterdir()) == wanted
     with Image.open(out / "film.gif") as film:
         assert film.n_frames > 60
@@ -38,7 +38,7 @@ def test_its_numbers_come_with_the_command_and_the_versions(finished):
     record = json.loads((finished[0] / "demo.json").read_text())
     assert record["command"] == "ptncn demo --seed 0 --quick"
     assert {"torch", "ptncn", "python"} <= set(record["versions"])
-    assert record["life"] == ["digits", "letters", "shapes", "digits"]
+    assert record["stream"] == ["digits", "letters", "shapes", "digits"]
     assert record["seconds"] > 0
 
 

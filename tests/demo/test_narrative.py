@@ -60,7 +60,7 @@ def test_a_lead_that_ends_with_frozen_weights_is_stated(record):
     living, frozen = all_won(record, PTNCN), all_won(record, LSTM)
     assert narrative.online_lead(living) is None
     assert narrative.online_lead(frozen) is None
-    assert "not with frozen weights" in narrative.online_lead(living | {"looks": frozen["looks"]})
+    assert "not with frozen weights" in narrative.online_lead(living | {"evaluations": frozen["evaluations"]})
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_lead_that_ends_with_frozen_weights_is_stated(record):
 )
 def test_the_effect_of_correction_with_frozen_weights_is_stated(record, without, said):
     tree = copy.deepcopy(record)
-    tree["looks"] |= {PTNCN: [[99.0] * 3] + [[10.0] * 3] * 4, "uncorrected": [[99.0] * 3] + [[without] * 3] * 4}
+    tree["evaluations"] |= {PTNCN: [[99.0] * 3] + [[10.0] * 3] * 4, "uncorrected": [[99.0] * 3] + [[without] * 3] * 4}
     text = narrative.correcting(tree)
     assert said in text
     assert f"is 10.0 with correction and {without:.1f} without" in text
@@ -77,8 +77,8 @@ def test_the_effect_of_correction_with_frozen_weights_is_stated(record, without,
 def test_the_error_on_a_dataset_never_learnt_is_stated(record):
     tree = copy.deepcopy(record)
     for name, error in ((PTNCN, 11.0), (LSTM, 12.0)):
-        tree["looks"][name][1][1] = error
-    tree["looks"]["copy"][0][1] = 13.0
+        tree["evaluations"][name][1][1] = error
+    tree["evaluations"]["copy"][0][1] = 13.0
     expected = "the error on letters is 11.0 for the P-TNCN, 12.0 for the LSTM and 13.0 for repeating the last frame"
     assert expected in narrative.frozen(tree)
 
@@ -89,14 +89,14 @@ def all_won(record, who):
         for span in ("all", "first", "last"):
             part[span] |= {name: 1.0 if name == who else 2.0 for name in (PTNCN, LSTM)}
     for name in (PTNCN, LSTM):
-        tree["looks"][name] = [[1.0 if name == who else 2.0] * 3] * 5
+        tree["evaluations"][name] = [[1.0 if name == who else 2.0] * 3] * 5
     return tree
 
 
 def test_forgetting_is_stated_where_there_is_some(record):
     tree = copy.deepcopy(record)
-    tree["looks"][PTNCN][1][0], tree["looks"][PTNCN][3][0] = 10.0, 9.0
-    tree["looks"][LSTM][1][0], tree["looks"][LSTM][3][0] = 10.0, 15.0
+    tree["evaluations"][PTNCN][1][0], tree["evaluations"][PTNCN][3][0] = 10.0, 9.0
+    tree["evaluations"][LSTM][1][0], tree["evaluations"][LSTM][3][0] = 10.0, 15.0
     text = narrative.forgetting(tree)
     assert "the P-TNCN forgot nothing (10.0, then 9.0)" in text
     assert "the LSTM forgot some, with 50% more error (10.0, then 15.0)" in text
@@ -115,8 +115,8 @@ def test_how_long_it_took_to_beat_the_last_frame_is_read_from_the_curve(record):
     tree = copy.deepcopy(record)
     tree["curve"] = {"frames": [10, 30, 50], "copy": [1.0] * 3, PTNCN: [2.0, 0.5, 0.4], LSTM: [2.0, 2.0, 2.0]}
     text = narrative.learning(tree)
-    assert "the P-TNCN did within 40 frames" in text
-    assert "the LSTM never did" in text
+    assert "P-TNCN: within 40 frames" in text
+    assert "LSTM: never" in text
 
 
 def test_the_table_has_the_numbers_of_the_record(record):

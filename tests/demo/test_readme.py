@@ -11,7 +11,7 @@ from ptncn.demo.page import animate, shots
 from ptncn.demo.simulate import LSTM, NAMES, PTNCN
 from ptncn.experiments import find_experiment
 from ptncn.experiments.experiment import VARIANTS
-from ptncn.report.assessment import Cell, cells_of, number, place
+from ptncn.report.assessment import TableCell, cells_of, number, place
 from ptncn.report.model import learner_label
 from ptncn.report.sources import gather
 
@@ -36,7 +36,7 @@ def recorded():
 
 def table(record) -> str:
     frames = record["scenes"] * record["scene"]
-    total = len(record["life"]) * frames
+    total = len(record["stream"]) * frames
     both = [record["learners"][name] for name in (PTNCN, LSTM)]
     head = [f"squared error, mean of {frames:,} frames each", *(NAMES[name] for name in (PTNCN, LSTM, "copy"))]
     rows = [
@@ -82,7 +82,7 @@ def results_table() -> str:
     return f"{text}\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def _numbers(cell: Cell | None) -> tuple[str, str]:
+def _numbers(cell: TableCell | None) -> tuple[str, str]:
     return ("–", "–") if cell is None else (number(cell.paper), number(cell.ours))
 
 

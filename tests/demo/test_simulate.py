@@ -80,8 +80,8 @@ def test_films_and_curves_show_the_simulation(simulation, record, stream, size):
 
 def test_every_dataset_is_evaluated_before_the_stream_and_after_each_part(record):
     for name in (PTNCN, LSTM, UNCORRECTED):
-        assert np.shape(record["looks"][name]) == (5, 3)
-    assert record["looks"][PTNCN][4][0] < record["looks"][PTNCN][0][0]
+        assert np.shape(record["evaluations"][name]) == (5, 3)
+    assert record["evaluations"][PTNCN][4][0] < record["evaluations"][PTNCN][0][0]
 
 
 def test_without_correction_the_weights_are_the_same_and_only_the_states_differ(learners):
@@ -99,9 +99,9 @@ def test_the_same_seed_gives_the_same_numbers_and_another_gives_others(record, s
     def again(seed):
         learners = make_learners(size.units, seed)
         tree = make_record(simulate(learners, size, seed), learners, size, seed, "ptncn demo --seed 3")
-        return {key: tree[key] for key in ("parts", "curve", "surprise", "looks", "films")}
+        return {key: tree[key] for key in ("parts", "curve", "surprise", "evaluations", "films")}
 
-    kept = {key: record[key] for key in ("parts", "curve", "surprise", "looks", "films")}
+    kept = {key: record[key] for key in ("parts", "curve", "surprise", "evaluations", "films")}
     assert again(3) == kept
     assert again(4) != kept
 

@@ -8,7 +8,7 @@ import torch
 
 import ptncn
 from ptncn import PTNCN
-from ptncn.cli.ranks import RankCrew
+from ptncn.cli.ranks import RankGroup
 from ptncn.distributed import DataParallel, LayerParallel, RanksError, connect
 
 
@@ -33,7 +33,7 @@ with connect() as ranks:
         "options": lambda: DataParallel(PTNCN(3, [4], lr=0.1 if second else 0.2), ranks),
         "versions": versions,
         "split": lambda: DataParallel(PTNCN(3, [4]), ranks, split="rows" if second else "units"),
-        "data": lambda: RankCrew(ranks, "units").share(PTNCN(3, [4]), "0a1b2c" if second else "3d4e5f"),
+        "data": lambda: RankGroup(ranks, "units").share(PTNCN(3, [4]), "0a1b2c" if second else "3d4e5f"),
         "too few layers": lambda: LayerParallel(PTNCN(3, [4]), ranks),
     }
     for name, attempt in attempts.items():

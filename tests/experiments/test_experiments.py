@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
+from ptncn.cli.reproduce import mean_cells
 from ptncn.data import DATASETS, ArraySequences, open_splits
 from ptncn.experiments import EXPERIMENTS, find_experiment
 from ptncn.experiments.complexity import exponent
 from ptncn.experiments.config import SCALES, VIDEO
 from ptncn.experiments.continual import phased_run
-from ptncn.experiments.launcher import mean_cells
 from ptncn.experiments.one_shot import with_sgd
 from ptncn.experiments.phases import stable
 from ptncn.experiments.prediction import future_errors
@@ -114,7 +114,7 @@ def test_options_and_sizes_of_the_command_override_all_others_and_are_in_the_rec
         options={"hidden_sizes": [7], "lr": 0.5},
         arguments=("--epochs", "3", "--option", "hidden_sizes=[7]", "--option", "lr=0.5"),
     )
-    assert changed.values()["setting"]["epochs"] == 3
+    assert changed.values()["run_config"]["epochs"] == 3
     assert changed.learner_options["hidden_sizes"] == [7]
     assert changed.learner_options["lr"] == 0.5
     assert "hidden_size" not in changed.learner_options
@@ -133,7 +133,7 @@ def test_runs_recorded_by_earlier_versions_have_the_same_values(file):
     """Folders of checkpoints are named after these: a run under way must find its own."""
     known = read_record(Path(__file__).parents[2] / f"results/laptop/{file}.json")
     experiment = find_experiment(known.experiment)
-    (spec,) = experiment.specs(known.scale, rows=[known.model], data=[known.data], seeds=[known.seed])
+    (spec,) = experiment.specs(known.scale, rows=[known.row], data=[known.data], seeds=[known.seed])
     ours, theirs = (stable(config).copy() for config in (experiment.values(spec), known.config))
     for config in (ours, theirs):
         config.get("training", config).pop("source")  # there is no data here
@@ -226,7 +226,7 @@ def test_a_table_holds_means_over_trials():
     experiment = find_experiment("discrete")
     base = {"experiment": "discrete", "data": "noisy-cosine", "scale": "smoke", "status": "finished"}
     records = [
-        Record(model="sign", seed=seed, metrics={"prequential_se": value}, **base)
+        Record(row="sign", seed=seed, metrics={"prequential_se": value}, **base)
         for seed, value in enumerate([1.0, 3.0])
     ]
     assert mean_cells(experiment, records) == {"prequential_se": {"sign": 2.0}}

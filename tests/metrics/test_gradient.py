@@ -158,7 +158,7 @@ def test_it_says_that_a_gap_in_an_unrolled_update_cannot_be_measured():
     state = meter.begin(B)
     for x in xs[:3]:
         meter.step(x, state)
-    with pytest.raises(ValueError, match="2 steps wait for 'lstm-bptt' to update"):
+    with pytest.raises(ValueError, match="2 steps wait for the next update of 'lstm-bptt'"):
         meter.step(xs[3], state, learn=False)
 
 

@@ -7,24 +7,24 @@ import numpy as np
 from ptncn.experiments.complexity import SCALES
 from ptncn.records import Record, pack
 
-SETTING = {"canvas": 64, "sequences": 4_000, "epochs": 1, "layers": 3, "units": 500}
+RUN_CONFIG = {"canvas": 64, "sequences": 4_000, "epochs": 1, "layers": 3, "units": 500}
 
 
 def made(path: Path, **changes) -> Path:
     """Write a finished run of table I with `se` on every one of 30 sequences, and `ce` ten times that."""
     se = changes.pop("se", 90.0)
     spread = np.linspace(-1, 1, 30)
-    model, seed = changes.get("model", "ptncn"), changes.get("seed", 0)
+    row, seed = changes.get("row", "ptncn"), changes.get("seed", 0)
     steps = list(range(1, 401))
     fields = {
         "experiment": "prediction",
-        "model": model,
+        "row": row,
         "data": "mnist",
         "scale": "laptop",
         "seed": seed,
         "status": "finished",
         "command": "ptncn reproduce prediction",
-        "config": {"setting": SETTING},
+        "config": {"run_config": RUN_CONFIG},
         "metrics": {"test": {"ce": 10 * se, "se": se}},
         "errors": {"test": {"se": pack(se + spread), "ce": pack(10 * (se + spread))}},
         "curve": {
@@ -36,7 +36,7 @@ def made(path: Path, **changes) -> Path:
         },
         "films": {"test": film(seed)},
     }
-    file = path / "prediction" / f"{model}-mnist-{seed}.json"
+    file = path / "prediction" / f"{row}-mnist-{seed}.json"
     Record(**{**fields, **changes}).write(file)
     return file
 
@@ -58,7 +58,7 @@ def film(seed: int) -> dict:
     }
 
 
-def costs(path: Path, model: str, exponent: float) -> Path:
+def costs(path: Path, row: str, exponent: float) -> Path:
     """A run of the table of complexity in which everything grows with this exponent."""
     sizes = SCALES["laptop"].units
 
@@ -71,13 +71,13 @@ def costs(path: Path, model: str, exponent: float) -> Path:
     names = ("time_exponent_units", "memory_exponent_units", "time_exponent_length", "memory_exponent_length")
     record = Record(
         experiment="complexity",
-        model=model,
+        row=row,
         data="random",
         scale="laptop",
         seed=0,
         status="finished",
         metrics={"units": grown(sizes), "length": grown((25, 50)), **dict.fromkeys(names, exponent)},
     )
-    file = path / "complexity" / f"{model}-random-0.json"
+    file = path / "complexity" / f"{row}-random-0.json"
     record.write(file)
     return file

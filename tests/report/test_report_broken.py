@@ -24,7 +24,7 @@ def report(*arguments):
 
 BREAK = {
     "of an older version": (lambda file: change(file, schema=0), "version 0"),
-    "with a missing field": (lambda file: change(file, model=...), "'model' is missing"),
+    "with a missing field": (lambda file: change(file, row=...), "'row' is missing"),
     "with a field of another kind": (lambda file: change(file, seed="one"), "'seed' holds 'one'"),
     "with a field too many": (lambda file: change(file, colour="red"), "no field 'colour'"),
     "cut short": (lambda file: file.write_bytes(file.read_bytes()[:700]), "not a record"),
@@ -46,7 +46,7 @@ BREAK = {
 @pytest.mark.parametrize("kind", BREAK)
 def test_a_record_that_is_wrong_is_named_and_all_others_are_shown(kind, tmp_path):
     plain(tmp_path / "records", se=80.0)
-    broken = plain(tmp_path / "records", model="lstm-bptt")
+    broken = plain(tmp_path / "records", row="lstm-bptt")
     spoil, reason = BREAK[kind]
     spoil(broken)
     result = report(tmp_path / "records", "--out", tmp_path / "out")
@@ -67,7 +67,7 @@ def test_a_record_that_is_wrong_is_named_and_all_others_are_shown(kind, tmp_path
         {"errors": {"test": {"se": {"dtype": "float32", "shape": [3], "zlib": "!"}}}},
         {"errors": {"test": []}},
         {"config": {"training": "none"}},
-        {"config": {"setting": ["none"]}},
+        {"config": {"run_config": ["none"]}},
         {"learner": {"sparsity_sign": None}},
         {"versions": {}},
         {"notes": [3]},
@@ -76,7 +76,7 @@ def test_a_record_that_is_wrong_is_named_and_all_others_are_shown(kind, tmp_path
     ids=str,
 )
 def test_insides_that_are_wrong_cost_a_figure_at_most(fields, tmp_path):
-    plain(tmp_path, model="lstm-bptt", se=80.0)
+    plain(tmp_path, row="lstm-bptt", se=80.0)
     change(plain(tmp_path, se=70.0), **fields)
     (page,) = make_pages(gather([tmp_path]))
     results = next(each for each in page.section.sections if each.title == "Results")

@@ -3,7 +3,7 @@
 import pytest
 from made_records import costs, made, plain
 
-from ptncn.report.model import Figure, Points, Table, Text
+from ptncn.report.model import Figure, Paragraph, Points, Table
 from ptncn.report.pages import make_pages
 from ptncn.report.sources import gather
 
@@ -26,7 +26,7 @@ def rows(found, caption):
 
 
 def words(part):
-    return "\n".join(part.items if isinstance(part, Points) else [part.words] if isinstance(part, Text) else [])
+    return "\n".join(part.items if isinstance(part, Points) else [part.words] if isinstance(part, Paragraph) else [])
 
 
 def verdict(found):
@@ -38,8 +38,8 @@ def three(tmp_path_factory):
     """The P-TNCN just reaches the paper's 79.67; the LSTM does not reach its 85.27; the copy is not in the paper."""
     path = tmp_path_factory.mktemp("records")
     made(path, se=79.67)
-    made(path, model="lstm-bptt", se=95.50)
-    made(path, model="copy", se=200.0)
+    made(path, row="lstm-bptt", se=95.50)
+    made(path, row="copy", se=200.0)
     return page_of(path)
 
 
@@ -97,7 +97,7 @@ def test_what_did_not_reproduce_is_listed(three):
 
 def test_a_changed_order_is_listed_with_whether_it_may_be_chance(tmp_path):
     plain(tmp_path, se=120.0)
-    plain(tmp_path, model="lstm-bptt", se=100.0)
+    plain(tmp_path, row="lstm-bptt", se=100.0)
     said = verdict(page_of(tmp_path))
     assert "1 of 1 pairs are in another order" in said
     assert "**Beyond chance**: LSTM (BPTT) before P-TNCN" in said
@@ -146,7 +146,7 @@ def test_ranks_are_given_for_both(three):
 
 def test_a_variant_is_held_against_the_papers_number_of_its_network(tmp_path):
     plain(tmp_path, se=90.0)
-    plain(tmp_path, model="ptncn-best", se=79.0)
+    plain(tmp_path, row="ptncn-best", se=79.0)
     rows = {row[0]: row for row in page_of(tmp_path).standings if row[1] == "test SE"}
     assert rows["P-TNCN"][4:8] == ["79.67", "90.00", "1.13×", "▲ not reached"]
     assert rows["P-TNCN (best)"][4:8] == ["79.67", "79.00", "0.99×", "● reached"]
@@ -165,7 +165,7 @@ def test_learners_are_listed_with_units_and_step_size(tmp_path):
 
 
 def test_many_rows_are_plotted_against_the_papers_numbers(tmp_path):
-    for model in ("ptncn", "lstm-bptt", "lstm-sab", "gru-bptt", "rnn-bptt", "rnn-sab"):
-        plain(tmp_path, model=model)
+    for row in ("ptncn", "lstm-bptt", "lstm-sab", "gru-bptt", "rnn-bptt", "rnn-sab"):
+        plain(tmp_path, row=row)
     figures = [part for part in section(page_of(tmp_path), "Results").parts if isinstance(part, Figure)]
     assert [each.picture.name for each in figures] == ["prediction-test-ce-mnist", "prediction-test-se-mnist"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ptncn.report.figures import animation
-from ptncn.report.model import Commands, Figure, Points, Section, Table, Text
+from ptncn.report.model import Commands, Figure, Paragraph, Points, Section, Table
 from ptncn.report.plots import Curve, error_curves
 from ptncn.report.render import make_page
 
@@ -43,10 +43,10 @@ class Outline(HTMLParser):
 def page():
     curve = error_curves("curve", [Curve("ptncn", [1, 2, 3], [3.0, 2.0, 1.0])], title="T", error="SE")
     moving = animation("film", {"truth": [np.arange(5 * 64, dtype=np.uint8).reshape(5, 8, 8)]})
-    table = Table("Numbers.", ("model", "SE"), [("P-TNCN", "79.67"), ("LSTM", "85.27")], "From 2 records.", "ptncn x")
-    parts = [Text("a < b & `c`"), Points(["one", "two"]), Commands(["ptncn <x>"]), table]
+    table = Table("Numbers.", ("learner", "SE"), [("P-TNCN", "79.67"), ("LSTM", "85.27")], "From 2 records.", "ptncn x")
+    parts = [Paragraph("a < b & `c`"), Points(["one", "two"]), Commands(["ptncn <x>"]), table]
     figures = [Figure(curve, 'A "curve"', "A curve."), Figure(moving, "A film", "A film.")]
-    sections = [Section("Results", parts), Section("Results", figures, [Section("Details", [Text("Words.")])])]
+    sections = [Section("Results", parts), Section("Results", figures, [Section("Details", [Paragraph("Words.")])])]
     return make_page("Title <b>", "Lead.", sections, footer="Made.")
 
 
@@ -109,5 +109,5 @@ def test_a_number_is_one_text_that_can_be_copied(page):
 
 
 def test_the_same_input_gives_the_same_page(page):
-    twice = [make_page("T", "L", [Section("S", [Text("x")])]) for _ in range(2)]
+    twice = [make_page("T", "L", [Section("S", [Paragraph("x")])]) for _ in range(2)]
     assert twice[0] == twice[1]

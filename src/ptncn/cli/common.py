@@ -1,4 +1,4 @@
-"""What several commands share: one-line errors, notices, lists, options as NAME=VALUE, options in groups."""
+"""Shared by several commands: one-line errors, notices, lists, NAME=VALUE options, groups of options."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ OPTION_HELP = "An option of the learner, NAME=VALUE, such as lr=0.001; repeatabl
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Print an expected error as one line and exit with code 1; with 141, as for SIGPIPE, if the output was closed."""
+    """Print expected errors on one line and exit with code 1, or with 141, as for SIGPIPE, if the output was closed."""
     try:
         yield
     except BrokenPipeError:
         _say("the output was closed: stopped")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it again at exit
         raise typer.Exit(141) from None
     except (ValueError, OSError, MemoryError, FloatingPointError) as error:  # ValueErrors: data, checkpoints, records
         errors.print(f"Error: {one_line(error)}", style="red", soft_wrap=True, markup=False)
@@ -38,7 +38,7 @@ def one_line_errors() -> Iterator[None]:
 
 
 def note(line: str, style: str | None = None) -> None:
-    """A line on stderr."""
+    """Print a line on stderr."""
     errors.print(line, style=style, markup=False, soft_wrap=True)
 
 
@@ -59,7 +59,7 @@ def parse_options(pairs: list[str] | None) -> dict[str, Any]:
 
 
 def say_how_to_continue(resume: str = " --resume") -> None:
-    """Print the command that was given, with the option that continues it."""
+    """Print the command that continues this one."""
     command = shlex.join(argument for argument in sys.argv[1:] if argument != "--resume")
     note(f"\nStopped; checkpoints are kept. Continue with:\n  ptncn {command}{resume}")
 
@@ -68,7 +68,7 @@ SHOWN_NOTICES = 20
 
 
 class Notices:
-    """Prints the first 20 notices as they come, and at the end how many more there were."""
+    """Prints the first 20 notices, and at the end the number of further ones."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -88,20 +88,20 @@ class Notices:
 
 
 def _say(line: str) -> None:
-    """A line on standard error, if it is still read: a notice must not stop the stream."""
+    """Print a line on stderr; if that is closed, ignore it, since a notice must not stop the stream."""
     with suppress(OSError):
         print(f"ptncn: {line}", file=sys.stderr, flush=True)
 
 
 def option(help: str, default: Any, *flags: str, **more: Any) -> Any:
-    """A field of a group: an option with its help; without `flags` it is called like the field."""
+    """A field of a group of options: its help and default; without `flags` it is named after the field."""
     return dataclasses.field(default=default, metadata={"option": (help, flags, more)})
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Make each field of a parameter that is a dataclass an option; its docstring is the title of their panel.
+    """Turn the fields of dataclass parameters into options; the docstring of the class titles their panel.
 
-    The rest of a command's parameters stay as they are.
+    Other parameters of the command are unchanged.
     """
     hints = get_type_hints(command, include_extras=True)
     hints.pop("return", None)
@@ -147,7 +147,7 @@ WORDS = {"true": True, "false": False, "none": None, "null": None}
 
 
 def parse_value(text: str) -> Any:
-    """The Python value that a text stands for; text that is no number, list, dict or constant stays text.
+    """Parse a number, list, dict or constant; anything else stays text.
 
     >>> [parse_value(text) for text in ("True", "false", "None", "1e-3", "[1, 2]", "adam")]
     [True, False, None, 0.001, [1, 2], 'adam']

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from ptncn.cli.common import errors, one_line_errors
 from ptncn.data import DATASETS, DataError, Dataset, cache_folder
-from ptncn.data.download import Status, look_up
+from ptncn.data.download import CacheStatus, look_up
 from ptncn.data.download import fetch as fetch_files
 from ptncn.data.preview import preview
 from ptncn.registry import unknown
@@ -48,7 +48,7 @@ def list_datasets(
     typer.echo(f"\nThe cache is {cache_folder()}; set PTNCN_DATA to use another folder.")
 
 
-def _as_json(known: tuple[Dataset, Status]) -> dict[str, str | int]:
+def _as_json(known: tuple[Dataset, CacheStatus]) -> dict[str, str | int]:
     dataset, status = known
     return {
         "name": dataset.name,
@@ -63,7 +63,7 @@ def _as_json(known: tuple[Dataset, Status]) -> dict[str, str | int]:
 @app.command(epilog="Example: ptncn data fetch mnist ptb")
 def fetch(
     names: Annotated[list[str], typer.Argument(help=f"Any of {', '.join(downloads())}; or all.")],
-    replace: Annotated[bool, typer.Option("--replace", help="Download again and overwrite what is there.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Download again and overwrite existing files.")] = False,
 ) -> None:
     """Download datasets into the cache and check them.
 
@@ -103,7 +103,7 @@ def verify(
 
 @app.command(epilog="Example: ptncn data show letters --out letters.gif --objects 3")
 def show(
-    name: Annotated[str, typer.Argument(help="A dataset of `ptncn data list`, or a .npy, .gif or folder of your own.")],
+    name: Annotated[str, typer.Argument(help="A name from `ptncn data list`, or your own .npy file, GIF or folder.")],
     out: Annotated[
         Path | None, typer.Option(help="A .gif for an animated picture, a .png for a filmstrip. Default: NAME.gif")
     ] = None,
@@ -112,7 +112,7 @@ def show(
     objects: Annotated[int, typer.Option(min=1, help="Number of objects in a bouncing video.")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of generated sequences.")] = 0,
 ) -> None:
-    """Preview a dataset: images as bouncing video, text as text, a stream as a curve."""
+    """Preview a dataset: images as bouncing video, text as text, streams as curves."""
     with one_line_errors():
         for line in preview(name, out, split=split, count=count, objects=objects, seed=seed):
             typer.echo(line)
@@ -126,7 +126,7 @@ def _choose(names: list[str]) -> list[Dataset]:
     return [DATASETS[name] for name in wanted]
 
 
-def _look_up_all(datasets: list[Dataset]) -> list[tuple[Dataset, Status]]:
+def _look_up_all(datasets: list[Dataset]) -> list[tuple[Dataset, CacheStatus]]:
     with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
         task = progress.add_task("checking", total=sum(len(dataset.files) for dataset in datasets))
         return [(dataset, look_up(dataset.files, lambda: progress.advance(task))) for dataset in datasets]

@@ -1,4 +1,4 @@
-"""`ptncn demo`: two learners predict a changing stream; a page shows what happened."""
+"""`ptncn demo`: two learners predict a changing stream, and a page shows the result."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def demo(
 
     Takes about two minutes, needs no download, and writes one page with an animation and plots.
     """
-    torch.set_num_threads(1)  # on a busy machine, threads that wait for each other are slow
+    torch.set_num_threads(1)  # several threads would be slow on a busy machine
     console = Console(highlight=False)
     command = f"ptncn demo --seed {seed}{' --quick' if quick else ''}"
     try:
@@ -69,11 +69,11 @@ def demo(
     page = (out / "index.html").resolve()
     console.print(f"\n{narrative.plain_headline(record)}\n\nOpen the page in a browser:")
     console.print(f"  {page.as_uri()}", soft_wrap=True)
-    console.print(f"\nTo play with them while they learn:\n  {_called()} live", soft_wrap=True)
+    console.print(f"\nTo watch and change them while they learn:\n  {_called()} live", soft_wrap=True)
 
 
 def _called() -> str:
-    """How this program was called: `ptncn`, or its path in an environment that is not active."""
+    """How to call this program: `ptncn`, or its path if its environment is not active."""
     called = Path(sys.argv[0])
     return str(called) if called.name == "ptncn" else "ptncn"
 
@@ -105,7 +105,7 @@ class Bars:
             TimeRemainingColumn(),
             console=console,
         )
-        names = narrative.part_names({"life": PARTS})
+        names = narrative.part_names({"stream": PARTS})
         self.tasks = [
             self.bars.add_task(f"{name:<12}", total=size.scenes, start=False, visible=part == 0, errors="")
             for part, name in enumerate(names)
@@ -134,7 +134,7 @@ class Bars:
 
 
 def write(record: Mapping[str, Any], out: Path) -> None:
-    """Write record, pictures and page, once all of them are made."""
+    """Make all pictures and the page, then write them with the record."""
     pictures = make_pictures(record)
     page = demo_page(record, pictures)
     write_atomically(out / "demo.json", (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())

@@ -18,7 +18,7 @@ from ptncn.registry import unknown
 
 
 def evaluate(
-    network: Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="A network that `ptncn train` has kept.")],
+    network: Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="A network that `ptncn train` saved.")],
     data: Annotated[str, typer.Argument(help=f"One of {', '.join(trainable())}; or a .npy file, a GIF or a folder.")],
     split: Annotated[str, typer.Option(help=f"One of {', '.join(SPLITS)}.")] = "test",
     sequences: Annotated[int, typer.Option(min=1, help="Number of sequences, at most.")] = 500,

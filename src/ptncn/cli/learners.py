@@ -1,4 +1,4 @@
-"""`ptncn learners`: list every learner, with what it is and when it learns."""
+"""`ptncn learners`: list every learner with a description."""
 
 from __future__ import annotations
 

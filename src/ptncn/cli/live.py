@@ -1,4 +1,4 @@
-"""`ptncn live`: watch learners learn on a page of your own machine, a moving world or a replayed feed."""
+"""`ptncn live`: watch learners learn in your browser, on a moving world or a replayed feed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--ranks`: a command on several processes, started by the launcher of torchrun, and again after one was lost."""
+"""`--ranks`: run a command on several processes with torchrun's launcher, and restart them if one is lost."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ import typer
 from ptncn import checkpoint
 from ptncn.cli.common import note
 from ptncn.distributed import DataParallel, Ranks, RanksError, connect
-from ptncn.experiments.run import Crew, Reporter, RunContext
+from ptncn.experiments.run import ProcessGroup, Reporter, RunContext
 from ptncn.learner import Learner
 from ptncn.network.ptncn import PTNCN
 from ptncn.system import end_with_parent
 
 LOST = 75
-"""Exit code of a rank that lost another one: the same command may succeed if it is started again."""
+"""Exit code of a rank that lost another one; the command may succeed when it is started again."""
 
 
-class RankCrew(Crew):
+class RankGroup(ProcessGroup):
     """All ranks learn together; the first one writes."""
 
     def __init__(self, ranks: Ranks, split: str) -> None:
@@ -52,12 +52,12 @@ class RankCrew(Crew):
         if self.ranks.rank == 0:
             checkpoint.save(path, learner, state, extra)
         elif isinstance(learner, DataParallel):
-            learner.snapshot()  # of which the first rank gathers its parts
+            learner.snapshot()  # the first rank gathers the parts of this snapshot
         self.ranks.any(True)
 
 
 def launch(count: int, restarts: int) -> None:
-    """Run this command again on `count` ranks, unless it already is one of them, and exit as they do.
+    """Start this command on `count` ranks and exit with their exit code; in a rank, do nothing.
 
     If a rank is lost, all of them start again from the last checkpoint.
     """
@@ -90,7 +90,8 @@ def launch(count: int, restarts: int) -> None:
                 raise typer.Exit(max(codes.values())) from None
         else:
             raise typer.Exit(0)
-        killed = [rank for rank, code in codes.items() if code < 0 and code != -signal.SIGTERM]  # which ends the others
+        # torchrun ends the other ranks by SIGTERM
+        killed = [rank for rank, code in codes.items() if code < 0 and code != -signal.SIGTERM]
         lost = f"rank {', '.join(map(str, killed))} was killed" if killed else "a rank was lost"
         if attempt < restarts:
             note(f"{lost}; all start again from the last checkpoint ({attempt + 1} of {restarts} times)")
@@ -100,7 +101,7 @@ def launch(count: int, restarts: int) -> None:
 
 @contextmanager
 def together(context: RunContext, out: Path, split: str) -> Iterator[tuple[RunContext, Path, bool]]:
-    """Context and folder for this rank, and whether it is the first, which alone reports and keeps its results."""
+    """Context and folder for this rank, and whether it is the first; only the first reports and keeps results."""
     if int(os.environ.get("WORLD_SIZE", 1)) == 1:
         yield context, out, True
         return
@@ -109,9 +110,9 @@ def together(context: RunContext, out: Path, split: str) -> Iterator[tuple[RunCo
         context = replace(context, resume=True, fresh=False)
     with connect() as ranks, tempfile.TemporaryDirectory() as elsewhere:
         first = ranks.rank == 0
-        if not first and context.resume and out.is_dir():  # what is finished is so for all ranks
+        if not first and context.resume and out.is_dir():  # all ranks must agree on what is finished
             shutil.copytree(out, elsewhere, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.safetensors"))
-        context = replace(context, crew=RankCrew(ranks, split), reporter=Reporter(quiet=not first))
+        context = replace(context, group=RankGroup(ranks, split), reporter=Reporter(quiet=not first))
         yield context, out if first else Path(elsewhere), first
         if ranks.lost:
             raise typer.Exit(LOST)

@@ -28,8 +28,8 @@ def report(
 ) -> None:
     """Make a page from records: the paper's numbers, ours, and figures.
 
-    Runs nothing; `ptncn reproduce` writes the records. Records that are broken, of another version, or of a failed run
-    are listed on the page, and all others are shown.
+    Does not run any experiment; `ptncn reproduce` writes the records. Broken records, those of another version and
+    those of failed runs are listed on the page; all others are shown.
 
     \b
     Examples:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
 from ptncn.cli.common import OPTION_HELP, note, one_line_errors, parse_options, say_how_to_continue, split_names
 from ptncn.experiments import EXPERIMENTS
 from ptncn.experiments.config import SCALES
 from ptncn.experiments.experiment import Experiment
-from ptncn.experiments.launcher import LaunchOptions, comparison_lines, draw_tables, launch, mean_cells, read_results
+from ptncn.experiments.launcher import LaunchOptions, launch, read_result
 from ptncn.experiments.run import TUNED, Interrupted, RunSpec, Stop
+from ptncn.records import Comparison, Record, RecordError, compare, summarise
 
 
 def reproduce(
@@ -28,8 +31,9 @@ def reproduce(
     ] = "laptop",
     learners: Annotated[
         list[str] | None,
-        typer.Option("--learners", "--models", help="Only these learners or rows, separated by commas."),
+        typer.Option(help="Only these learners or rows, separated by commas."),
     ] = None,
+    models: Annotated[list[str] | None, typer.Option(hidden=True, help="What records called --learners.")] = None,
     data: Annotated[list[str] | None, typer.Option(help="Only these datasets or columns, separated by commas.")] = None,
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Repeat each run with seeds 0 to N − 1. Default: the scale's.")
@@ -45,7 +49,7 @@ def reproduce(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Train again, even where --runs has a trained network.")
     ] = False,
-    jobs: Annotated[int, typer.Option(min=1, help="Runs in parallel, each in a process of its own.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of parallel processes, one run each.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the tables as JSON.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for the records. Default: results/SCALE.")] = None,
     runs: Annotated[Path, typer.Option(help="Folder for checkpoints and trained networks.")] = Path("runs"),
@@ -75,7 +79,7 @@ def reproduce(
         given = {"epochs": epochs, "sequences": sequences, "patience": patience}
         changes = {name: value for name, value in given.items() if value is not None}
         common: dict[str, Any] = {
-            "rows": split_names(learners),
+            "rows": split_names([*(learners or []), *(models or [])]),
             "data": split_names(data),
             "seeds": [seed] if seed is not None else None if seeds is None else range(seeds),
             "tuned": configs or TUNED,
@@ -102,7 +106,7 @@ reproduce.__doc__ = (reproduce.__doc__ or "").replace(
 
 
 def _arguments(changes: dict[str, int], option: list[str] | None, configs: Path | None) -> tuple[str, ...]:
-    """The arguments that records repeat, so that their commands make the same run."""
+    """The arguments to keep in records, so that their commands repeat the run."""
     arguments = [part for name, value in changes.items() for part in (f"--{name}", str(value))]
     arguments += [part for pair in option or [] for part in ("--option", pair)]
     return (*arguments, *(("--configs", str(configs)) if configs else ()))
@@ -110,19 +114,111 @@ def _arguments(changes: dict[str, int], option: list[str] | None, configs: Path 
 
 def _show(experiment: Experiment, specs: Sequence[RunSpec], out: Path, *, as_json: bool) -> bool:
     """Print an experiment's table; returns whether every run has finished."""
-    records, problems = read_results(specs, out)
+    found = [read_result(spec, out) for spec in specs]
+    records = [each for each in found if isinstance(each, Record)]
     if as_json:
         typer.echo(json.dumps(mean_cells(experiment, records)))
     else:
         console = Console(highlight=False)
         console.print(f"\n{experiment.name}: {experiment.about}", style="bold")
-        for metric, table in draw_tables(experiment, records).items():
+        for metric, table in _draw_tables(experiment, records).items():
             console.print(f"\n{metric}: ours (the paper's)")
             console.print(table)
-        for line in [*comparison_lines(experiment, records), f"Records: {out / experiment.name}"]:
+        for line in [*_comparison_lines(experiment, records), f"Records: {out / experiment.name}"]:
             console.print(line, soft_wrap=True, markup=False)
     for line in dict.fromkeys(line for record in records for line in record.notes):
         note(f"Note: {line}")
-    for line in problems:
-        note(f"Not finished: {line}", style="red")
-    return not problems
+    for problem in found:
+        if isinstance(problem, str):
+            note(f"Not finished: {problem}", style="red")
+    return len(records) == len(specs)
+
+
+Means = dict[str, dict[str, Any]]
+"""{metric: {row: {column: value}}}; without columns {metric: {row: value}}."""
+
+
+def mean_cells(experiment: Experiment, records: Sequence[Record]) -> Means:
+    """The mean of every cell over trials."""
+    values: dict[str, dict[str, dict[str, list[float]]]] = {}
+    for record in records:
+        for metric, row in experiment.cells(record).items():
+            for column, value in row.items():
+                if value is not None:
+                    cells = values.setdefault(metric, {}).setdefault(record.row, {})
+                    cells.setdefault(column, []).append(value)
+    return {
+        metric: {row: _collapse({column: fmean(each) for column, each in cells.items()}) for row, cells in rows.items()}
+        for metric, rows in values.items()
+    }
+
+
+def _collapse(row: dict[str, float]) -> Any:
+    return row[""] if set(row) == {""} else row
+
+
+def _draw_tables(experiment: Experiment, records: Sequence[Record]) -> dict[str, Table]:
+    """A table for each metric: our numbers, with the paper's in brackets."""
+    metrics: dict[str, dict[str, None]] = {}
+    for record in records:
+        for metric, row in experiment.cells(record).items():
+            metrics.setdefault(metric, {}).update(dict.fromkeys(row))
+    return {metric: _draw_table(experiment, records, metric, list(columns)) for metric, columns in metrics.items()}
+
+
+def _draw_table(experiment: Experiment, records: Sequence[Record], metric: str, columns: list[str]) -> Table:
+    table = Table("learner", *(column or metric for column in columns), box=None)
+    known = experiment.paper.get(metric, {})
+    for row in dict.fromkeys([*known, *(record.row for record in records)]):
+        cells = []
+        for column in columns:
+            ours = _spread(experiment, records, metric, row, column)
+            theirs = known.get(row, {}).get(column)
+            cells.append(f"{ours or '–'}{f' ({theirs:g})' if theirs is not None else ''}")
+        if any(not cell.startswith("–") for cell in cells):
+            table.add_row(row, *cells)
+    return table
+
+
+def _spread(experiment: Experiment, records: Sequence[Record], metric: str, row: str, column: str) -> str | None:
+    """Mean and standard deviation over trials, or None without any."""
+    values = [
+        value
+        for record in records
+        if record.row == row and (value := experiment.cells(record).get(metric, {}).get(column)) is not None
+    ]
+    if not values:
+        return None
+    summary = summarise(values)
+    digits = 4 if abs(summary.mean) < 10 else 2
+    text = f"{summary.mean:.{digits}f}"
+    return f"{text} ± {summary.sd:.{digits}f}" if summary.trials > 1 else text
+
+
+def _comparison_lines(experiment: Experiment, records: Sequence[Record]) -> list[str]:
+    """A line for each row about its difference from the reference row, over the sequences of the same trial."""
+    if experiment.compared_by is None:
+        return []
+    lines, ours = [], experiment.reference
+    references = {(record.data, record.seed): record for record in records if record.row == ours}
+    for record in records:
+        reference = references.get((record.data, record.seed))
+        if record.row == ours or reference is None:
+            continue
+        found = _compare(reference, record, *experiment.compared_by)
+        if found is not None:
+            verdict = "beyond chance" if found.beyond_chance else "may be chance"
+            lines.append(
+                f"{ours} − {record.row} on {record.data}, seed {record.seed}, {' '.join(experiment.compared_by)}: "
+                f"{found.difference:+.3f} [{found.low:+.3f}, {found.high:+.3f}] over {found.pairs} sequences, {verdict}"
+            )
+    return lines
+
+
+def _compare(ours: Record, theirs: Record, phase: str, metric: str) -> Comparison | None:
+    """A paired comparison over sequences, by BPC for text; None if either record lacks these errors."""
+    metric = "bpc" if "bpc" in ours.errors.get(phase, {}) else metric
+    try:
+        return compare(ours.sequence_errors(phase, metric), theirs.sequence_errors(phase, metric))
+    except (RecordError, ValueError):
+        return None

@@ -1,4 +1,4 @@
-"""`ptncn train`: train any learner on any data, and keep the network."""
+"""`ptncn train`: train any learner on any data, and save the network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from ptncn.cli.common import OPTION_HELP, note, one_line_errors, parse_options, 
 from ptncn.cli.ranks import launch, together
 from ptncn.data.registry import trainable
 from ptncn.experiments.config import find_config
-from ptncn.experiments.experiment import Experiment, Page, perform
+from ptncn.experiments.experiment import Experiment, PageSpec
+from ptncn.experiments.launcher import perform
 from ptncn.experiments.prediction import cells
 from ptncn.experiments.run import Interrupted, Reporter, RunContext, RunSpec, Stop
 from ptncn.experiments.runner import Result, train_and_test, trained_learner
@@ -43,13 +44,13 @@ def train(
     runs: Annotated[Path, typer.Option(help="Folder for checkpoints.")] = Path("runs"),
     checkpoint_every: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = 60.0,
     ranks: Annotated[int, typer.Option(min=1, help="Processes that share the network; torchrun starts them.")] = 1,
-    split: Annotated[str, typer.Option(help="What ranks share: units or rows.")] = "units",
-    max_restarts: Annotated[int, typer.Option(min=0, help="Times that lost ranks are started again.")] = 3,
+    split: Annotated[str, typer.Option(help="How ranks divide the work: by units or by rows of a batch.")] = "units",
+    max_restarts: Annotated[int, typer.Option(min=0, help="How often lost ranks are restarted.")] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="Print the test errors as JSON.")] = False,
 ) -> None:
-    """Train any learner on any data, test it, and keep the network.
+    """Train any learner on any data, test it, and save the network.
 
-    After each epoch the network is validated; the best one is tested and kept as OUT/network.safetensors, next to the
+    After each epoch the network is validated; the best one is tested and saved as OUT/network.safetensors, next to the
     record of the run. Ctrl-C leaves a checkpoint; --resume continues.
 
     \b
@@ -85,7 +86,7 @@ def train(
         )
         context = RunContext(runs, resume, not resume, checkpoint_every, Reporter(), stop)
         if ranks > 1:
-            spec.make_learner()  # refuses bad options here, not on each rank
+            spec.make_learner()  # bad options fail here, not on each rank
             launch(ranks, max_restarts)
         with together(context, out, split) as (context, out, first):
             experiment = _experiment(spec, out)
@@ -97,7 +98,7 @@ def train(
                 raise typer.Exit(130) from None
         if record.status != "finished":
             if not first and record.notes[-1].startswith("RanksError"):
-                raise typer.Exit(1)  # the first rank says the same
+                raise typer.Exit(1)  # the first rank prints the error
             raise ValueError("; ".join(record.notes))
         if not first:
             return
@@ -109,15 +110,15 @@ def train(
     for split in ("valid", "test"):
         typer.echo(f"{split}: " + ", ".join(f"{name} {value:.4g}" for name, value in record.metrics[split].items()))
     kept = out / "network.safetensors"
-    typer.echo(f"The network is {kept}; test it on anything with: ptncn eval {kept} {data}")
+    typer.echo(f"Saved {kept}. Test it on any data with: ptncn eval {kept} {data}")
 
 
 def _experiment(spec: RunSpec, out: Path) -> Experiment:
-    """An experiment of one run, which writes a record like any other."""
+    """An experiment with one run, which writes a record like any other."""
 
     def run(_: RunSpec, context: RunContext) -> Result:
         result = train_and_test(spec, f"train/{spec.row}/{spec.data}/{spec.seed}", spec.values(), context)
-        _keep(spec, context, out)
+        _save(spec, context, out)
         return result
 
     return Experiment(
@@ -129,11 +130,11 @@ def _experiment(spec: RunSpec, out: Path) -> Experiment:
         values=lambda _: spec.values(),
         run=run,
         cells=cells,
-        page=Page(title="", question="", metrics=(), metric_labels={}),
+        page=PageSpec(title="", question="", metrics=(), metric_labels={}),
     )
 
 
-def _keep(spec: RunSpec, context: RunContext, out: Path) -> None:
+def _save(spec: RunSpec, context: RunContext, out: Path) -> None:
     """Save the trained network next to its record."""
     learner = trained_learner(spec, replace(context, fresh=False))
     checkpoint.save(out / "network.safetensors", learner, None, {"canvas": spec.config.canvas})

@@ -19,7 +19,7 @@ from ptncn.experiments.tuning import tune as search
 
 
 def tune(
-    learner: Annotated[str, typer.Argument(help="A name of `ptncn learners`, or a row of table I.")],
+    learner: Annotated[str, typer.Argument(help="A name from `ptncn learners`, or a row of table I.")],
     data: Annotated[str, typer.Argument(help=f"One of {', '.join(trainable())}.")],
     minutes: Annotated[float, typer.Option(min=0, help="Time budget; no trial starts after it.")] = 20.0,
     trials: Annotated[int | None, typer.Option(min=1, help="Maximum number of trials in this call.")] = None,
@@ -56,7 +56,7 @@ def tune(
             scale, rows=[learner], data=[data], seeds=[0], config=changes, options=parse_options(option)
         )
         spec = replace(spec, tuned=None)  # trials start from the defaults
-        used = f"{spec.config.sequences}x{spec.config.batch_size}"  # errors at other sizes belong to another study
+        used = f"{spec.config.sequences}x{spec.config.batch_size}"  # other sizes are another study
         study = Study(spec, minutes, trials, runs / "tune" / f"{learner}-{data}-{scale}-{used}.db")
         context = RunContext(runs, every=float("inf"), reporter=Reporter(), stop=stop)
         try:

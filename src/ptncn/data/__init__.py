@@ -1,6 +1,6 @@
-"""Every sequence of the paper's experiments, the same on every machine, and an embedded dataset for each.
+"""The sequences of the paper's experiments, identical on every machine, with an embedded stand-in for each.
 
-`DATASETS` has them all by name.
+`DATASETS` lists them by name.
 """
 
 from ptncn.data.arrays import ArraySequences, load_sequences

@@ -1,6 +1,6 @@
-"""Sequences of your own: a `.npy` file, an animated GIF, a folder of images, or arrays in memory.
+"""Sequences from your own data: a `.npy` file, an animated GIF, a folder of images, or arrays in memory.
 
-Bytes are taken for pixels and divided by 255; other numbers stay as they are.
+Bytes are treated as pixels and divided by 255; other numbers are not scaled.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ class ArraySequences(SequenceDataset):
 
 
 def load_sequences(path: str | Path, *, layout: Layout = "NT", size: tuple[int, int] | None = None) -> ArraySequences:
-    """Sequences from a file or folder of your own. Nothing in it is executed, nothing is written to it.
+    """Sequences from your own file or folder, which is only read; nothing in it is executed.
 
     - `x.npy`: `layout` names the first axes: `NT`, sequences then time; `TN`, time then sequences; `T`, time of the
-      only sequence. All further axes are one observation. The file is read as it is needed.
+      only sequence. All further axes are one observation. The file is memory-mapped.
     - `x.gif`: the frames of one sequence, in grey.
     - a folder: its images, in the order of their names (frame2 before frame10), are the frames of one sequence; if
       it holds folders instead, each of them is a sequence.
@@ -120,7 +120,7 @@ def read_npy(path: Path, layout: Layout) -> Array:
 
 
 def srivastava_test(dataset: Dataset, split: str = "test") -> ArraySequences:
-    """The test file of Srivastava et al., `mnist_test_seq.npy`; it is not held in memory."""
+    """The test file of Srivastava et al., `mnist_test_seq.npy`, memory-mapped."""
     (file,) = dataset.files
     if not file.place.is_file():
         raise file.missing()

@@ -1,4 +1,4 @@
-"""The datasets that come with the package: files, public sources and checksums; and those that are embedded."""
+"""The datasets of the package: files, mirrors and checksums of downloads; and embedded datasets."""
 
 from __future__ import annotations
 
@@ -33,24 +33,26 @@ IDX_FILES = (
 )
 
 
-def _files(folder: str, mirrors: tuple[str, ...], *sha256: str) -> tuple[RemoteFile, ...]:
+def _idx(folder: str, mirrors: tuple[str, ...], *sha256: str) -> tuple[RemoteFile, ...]:
+    """The four files of a dataset in the format of MNIST."""
     return tuple(
         RemoteFile(f"{folder}/{name}", tuple(mirror + name for mirror in mirrors), (digest,))
         for name, digest in zip(IDX_FILES, sha256, strict=True)
     )
 
 
-MNIST = Dataset(
+IMAGES = Dataset(name="", label="", about="", kind="video", load="ptncn.data.images:load_idx", splits=IMAGE_SPLITS)
+"""What all datasets of images in the format of MNIST have in common."""
+
+MNIST = replace(
+    IMAGES,
     name="mnist",
     label="MNIST",
-    kind="video",
-    load="ptncn.data.images:load_idx",
-    splits=IMAGE_SPLITS,
-    stand_in="digits",
-    test_videos="bouncing-mnist",
     about="60,000 + 10,000 handwritten digits, 28×28",
     licence="CC BY-SA 3.0",
-    files=_files(
+    stand_in="digits",
+    test_videos="bouncing-mnist",
+    files=_idx(
         "mnist",
         MNIST_MIRRORS,
         "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
@@ -61,16 +63,14 @@ MNIST = Dataset(
     megabytes=11,
 )
 
-FASHION_MNIST = Dataset(
+FASHION_MNIST = replace(
+    IMAGES,
     name="fashion-mnist",
     label="Fashion MNIST",
-    kind="video",
-    load="ptncn.data.images:load_idx",
-    splits=IMAGE_SPLITS,
-    stand_in="shapes",
     about="60,000 + 10,000 pieces of clothing, 28×28",
     licence="MIT",
-    files=_files(
+    stand_in="shapes",
+    files=_idx(
         "fashion-mnist",
         FASHION_MIRRORS,
         "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
@@ -81,7 +81,7 @@ FASHION_MNIST = Dataset(
     megabytes=30,
 )
 
-_notmnist = _files(
+_notmnist = _idx(
     "notmnist",
     NOTMNIST_MIRRORS,
     "d558622bb14358373b24c97217e6050d1ee63605a3c6720f4de3854f4b14cfe2",
@@ -89,17 +89,15 @@ _notmnist = _files(
     "8e7f38ae95cc8f48e0986175ffc9137e5007ebcf3d8fdf6656c904eb9dab198b",
     "5f8e6012f2ce730700d8d05fca098bc47f71d25b890e4bec7ac5ebfd614a4001",
 )
-# The two SHA-256 for training are those of a smaller set of 8,488 letters. For the public files of 60,000 none is
-# known: their MD5 is the one that two unrelated projects record; repacked, only their structure identifies them.
-NOTMNIST = Dataset(
+# The SHA-256 of the training files are those of a smaller set of 8,488 letters. For the public files of 60,000 letters
+# none is known: their MD5 is recorded by two unrelated projects; repacked, only their structure identifies them.
+NOTMNIST = replace(
+    IMAGES,
     name="notmnist",
     label="NotMNIST",
-    kind="video",
-    load="ptncn.data.images:load_idx",
-    splits=IMAGE_SPLITS,
-    stand_in="letters",
     about="60,000 (or 8,488) + 10,000 letters A to J, 28×28",
     licence="MIT",
+    stand_in="letters",
     files=(
         replace(_notmnist[0], md5="d916d7283fce4d08db9867c640ec0042", items=60_000),
         replace(_notmnist[1], md5="eab59f88903339e01dac19deed3824c0", items=60_000),
@@ -146,33 +144,22 @@ SRIVASTAVA = Dataset(
     megabytes=819,
 )
 
-DIGITS = Dataset(
+EMBEDDED = replace(IMAGES, load="ptncn.data.embedded:load")
+DIGITS = replace(
+    EMBEDDED,
     name="digits",
     label="digits",
-    kind="video",
-    load="ptncn.data.embedded:load",
-    splits=IMAGE_SPLITS,
     about="1,797 handwritten digits of scikit-learn, 28×28",
     licence="BSD-3-Clause",
 )
-LETTERS = Dataset(
+LETTERS = replace(
+    EMBEDDED,
     name="letters",
     label="letters",
-    kind="video",
-    load="ptncn.data.embedded:load",
-    splits=IMAGE_SPLITS,
     about="7,360 letters A to J in the fonts of matplotlib, 28×28",
     licence="those of the fonts",
 )
-SHAPES = Dataset(
-    name="shapes",
-    label="shapes",
-    kind="video",
-    load="ptncn.data.embedded:load",
-    splits=IMAGE_SPLITS,
-    about="7,000 drawn shapes, 28×28",
-    licence="MIT",
-)
+SHAPES = replace(EMBEDDED, name="shapes", label="shapes", about="7,000 drawn shapes, 28×28", licence="MIT")
 PYTHON_REFERENCE = Dataset(
     name="python-reference",
     label="Python reference",

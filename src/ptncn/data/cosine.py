@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class NoisyCosine:
     """x = cos t + ε at t = 0, Δt, 2 Δt, …, with ε normal.
 
-    The paper writes ε ~ N(0, 0.02). Read as a variance, no prediction could score below 0.02, yet the paper reports
-    0.0163: it is the standard deviation. The cosine itself then scores 0.0004, where the paper has 0.0006, which a
-    `noise` of 0.0245 would give.
+    The paper writes ε ~ N(0, 0.02). If 0.02 were the variance, no prediction could score below 0.02, yet the paper
+    reports 0.0163, so it is the standard deviation. The cosine then scores 0.0004; the paper's 0.0006 corresponds to a
+    `noise` of 0.0245.
 
     >>> cosine = NoisyCosine(seed=0, noise=0)
     >>> cosine.values(0, 3).round(4).tolist()
@@ -41,17 +41,17 @@ class NoisyCosine:
         self._key = stream_key(seed, self.name)
 
     def values(self, start: int, count: int) -> NDArray[np.float64]:
-        """(count,) the numbers from step `start` on; whatever was read before."""
+        """(count,) the values from step `start` on."""
         check_count("start", start, 0)
         check_count("count", count, 0)
-        first, last = start // 4, (start + count + 3) // 4  # four random words an address
+        first, last = start // 4, (start + count + 3) // 4  # four random words per address
         words = random_words(self._key, np.arange(first, last)).reshape(-1)[start - 4 * first :][:count]
         deviates: NDArray[np.float64] = ndtri(to_unit(words))
         clean: NDArray[np.float64] = np.cos(self.step * np.arange(start, start + count))
         return clean + self.noise * deviates
 
     def stream(self, chunk: int = 100, *, start: int = 0) -> Iterator[Batch]:
-        """(chunk, 1, 1) at a time, without end, from step `start` on."""
+        """Endless batches (chunk, 1, 1) from step `start` on."""
         check_count("chunk", chunk, 1)
         check_count("start", start, 0)
         return self._stream(chunk, start)
@@ -103,5 +103,5 @@ SPLIT_STEPS = {"train": 100_000, "valid": 10_000, "test": 10_000}
 
 
 def noisy_cosine(dataset: Dataset, split: str) -> CosineStream:
-    """Each split has noise of its own."""
+    """The splits differ in their noise."""
     return CosineStream(SPLIT_STEPS[split], chunk=500, seed=list(SPLIT_STEPS).index(split))

@@ -1,7 +1,7 @@
-"""Files of datasets: where they are kept, downloading them, and checking that they are what they should be.
+"""Files of datasets: the cache, downloads and checksums.
 
-A file is downloaded next to its place, checked, and only then moved there, so that every file in the cache is
-complete. Running again continues where the last run stopped: files that are present and correct are left alone.
+A file is downloaded next to its final path, checked, and only then moved there, so every file in the cache is complete.
+Running again continues where the last run stopped: files that are present and correct are kept.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def cache_folder() -> Path:
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """One file of a dataset. Mirrors pack the same content differently, so checksums are of what is inside."""
+    """One file of a dataset. Mirrors compress the same content differently, so checksums are of the content."""
 
     path: str
     """Below the cache folder; the first folder is the name of the dataset."""
@@ -50,7 +50,7 @@ class RemoteFile:
     md5: str | None = None
     """MD5 of the file as published, where no SHA-256 is known."""
     items: int | None = None
-    """An idx file with this many items is accepted whatever its checksum, where none was published."""
+    """Accept an idx file with this many items whatever its checksum, where none was published."""
 
     @property
     def place(self) -> Path:
@@ -64,7 +64,7 @@ class RemoteFile:
 
 
 class Proof(Enum):
-    """How a file was verified, from the strongest proof to the weakest."""
+    """How a file was verified, strongest first."""
 
     SHA256 = "verified (SHA-256)"
     MD5 = "verified (MD5 of the file as published)"
@@ -72,7 +72,7 @@ class Proof(Enum):
 
 
 def read_content(path: Path) -> bytes:
-    """All bytes of a file, decompressed if it is a gzip file, whatever its name."""
+    """The content of a file, decompressed if it is gzip data, whatever its name."""
     return unpack(read_bytes(path), path)
 
 
@@ -102,10 +102,10 @@ def unpack(raw: bytes, path: Path) -> bytes:
 
 
 def check_file(file: RemoteFile, path: Path) -> Proof:
-    """How the file at `path` was verified to be `file`; a DataError if it is not."""
+    """How the file at `path` was verified to be `file`; raises DataError if it is not."""
     if file.sha256:
         return check_content(file, read_bytes(path), path)[1]
-    with path.open("rb") as content:  # in pieces: the file is too large for memory
+    with path.open("rb") as content:  # in pieces, because the file may be large
         digest = hashlib.file_digest(content, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     if digest != file.md5:
         raise DataError(f"{path}: expected MD5 {file.md5}, got {digest}: not the file it should be")
@@ -138,8 +138,8 @@ class FileStatus:
 
 
 @dataclass(frozen=True)
-class Status:
-    """What of a dataset is in the cache."""
+class CacheStatus:
+    """The files of a dataset in the cache."""
 
     files: tuple[FileStatus, ...]
 
@@ -157,7 +157,7 @@ class Status:
         return all(file.proof for file in self.files)
 
     def __str__(self) -> str:
-        """A short description; of several proofs it gives the weakest."""
+        """A short description, with the weakest proof of all files."""
         wrong = [file.path.name for file in self.files if file.problem]
         if wrong:
             return f"wrong: {', '.join(wrong)}"
@@ -168,13 +168,13 @@ class Status:
         return max((file.proof for file in self.files if file.proof), key=list(Proof).index).value
 
 
-def look_up(files: Sequence[RemoteFile], done: Callable[[], None] = lambda: None) -> Status:
+def look_up(files: Sequence[RemoteFile], done: Callable[[], None] = lambda: None) -> CacheStatus:
     """Read and check every file that is in the cache; `done` is called after each."""
     found = []
     for file in files:
         found.append(_look_up(file))
         done()
-    return Status(tuple(found))
+    return CacheStatus(tuple(found))
 
 
 def _look_up(file: RemoteFile) -> FileStatus:
@@ -194,9 +194,9 @@ def fetch(
     progress: bool = False,
     report: Callable[[str], None] = lambda line: None,
 ) -> None:
-    """Bring every file into the cache.
+    """Download every file that is not in the cache.
 
-    A wrong file in the cache is left alone and is an error, unless `replace` is set. `progress` shows a bar for each
+    A wrong file in the cache is an error and is not touched, unless `replace` is set. `progress` shows a bar for each
     download; `report` gets one line for each file.
     """
     for file in files:
@@ -212,11 +212,11 @@ def _check_present(file: RemoteFile) -> Proof:
     try:
         return check_file(file, file.place)
     except DataError as error:
-        raise DataError(f"{error}. It was left as it is; --replace downloads it again") from error
+        raise DataError(f"{error}. It was not changed; --replace downloads it again") from error
 
 
 def _download(file: RemoteFile, progress: bool, report: Callable[[str], None]) -> Proof:
-    """Download from the first mirror that has the right content."""
+    """Download from the first mirror with the right content."""
     path = file.place
     new_folder = not path.parent.exists()
     try:
@@ -243,8 +243,8 @@ def _download(file: RemoteFile, progress: bool, report: Callable[[str], None]) -
 
 
 def _take(file: RemoteFile, url: str, part: Path, progress: bool) -> Proof:
-    """Download to `part`, check it, pack it as the cache has it, and move it to its place."""
-    import pooch  # only downloads need it
+    """Download to `part`, check it, compress it if the cache does, and move it into the cache."""
+    import pooch  # needed only for downloads
 
     part.unlink(missing_ok=True)
     with _quiet_pooch(), _download_bar(part.name, progress) as bar:
@@ -260,7 +260,7 @@ def _take(file: RemoteFile, url: str, part: Path, progress: bool) -> Proof:
 
 
 class _Bar:
-    """A rich progress bar with the three calls that pooch makes."""
+    """A rich progress bar with the interface that pooch expects."""
 
     def __init__(self, name: str) -> None:
         from rich.console import Console

@@ -1,9 +1,9 @@
-"""Images that need no download: drawn, or rendered from packages that are installed anyway.
+"""Images that need no download: drawn here, or taken from installed packages.
 
-Digits are the 1,797 handwritten ones of scikit-learn, brought from 8×8 to 28×28 pixels. Letters are A to J in the fonts
+Digits are the 1,797 handwritten ones of scikit-learn, scaled from 8×8 to 28×28 pixels. Letters are A to J in the fonts
 of matplotlib, in several sizes, weights and slants; whole fonts are held out, so that validation and test letters come
-from fonts that are not in the training split, and fonts whose A to J are symbols are left out. Shapes are drawn, each
-with a size, proportions, thickness, direction and place of its own.
+from fonts that are not in the training split, and fonts whose A to J are symbols are left out. Shapes are drawn
+with random size, proportions, thickness, direction and position.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 TEST_DIGITS = 297
 INK = 20
-"""Pixels a side that hold the digit: as in MNIST, a margin of 4 surrounds it."""
+"""Width and height of the digit in pixels, with a margin of 4 as in MNIST."""
 
 
 @lru_cache(maxsize=1)
 def digits() -> tuple[Images, Images]:
-    """1,500 images for development and 297 for the test: the last ones, because neighbours share a writer."""
-    from sklearn.datasets import load_digits  # takes a second, and is seldom needed
+    """1,500 images for development and the last 297 for the test, because neighbouring digits share a writer."""
+    from sklearn.datasets import load_digits  # slow to import and seldom needed
 
     small = load_digits()
     pixels = np.zeros((len(small.images), 28, 28), np.uint8)
@@ -69,10 +69,10 @@ TEST_FACES = "DejaVuSansMono", "DejaVuSerif-Italic", "STIXGeneralBol", "cmss10",
 HEIGHTS = 16, 19, 22, 25
 """Height of the letter in pixels."""
 STROKES = 0, 3
-"""Extra weight, in pixels of the glyph before it is made small."""
+"""Extra stroke width, in pixels of the glyph before it is scaled down."""
 SLANTS = -0.15, 0.0, 0.12, 0.24
 LETTER_GRID = 3
-"""Letters are placed on a grid this many times finer, whose mean makes the grey edges."""
+"""Letters are drawn at this many times the resolution and averaged, for smooth edges."""
 GLYPH_SIZE = 100
 
 
@@ -83,7 +83,7 @@ def letters() -> tuple[Images, Images]:
 
 
 def _render(faces: tuple[str, ...]) -> Images:
-    import matplotlib  # takes a while, and is seldom needed
+    import matplotlib  # slow to import and seldom needed
 
     folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
     pixels: list[NDArray[np.uint8]] = []
@@ -98,14 +98,14 @@ def _render(faces: tuple[str, ...]) -> Images:
 
 
 def _glyph(font: ImageFont.FreeTypeFont, letter: str, stroke: int) -> Image.Image:
-    """The letter, cut out along its edges."""
+    """The letter, cropped to its bounding box."""
     sheet = Image.new("L", (3 * GLYPH_SIZE, 3 * GLYPH_SIZE))
     ImageDraw.Draw(sheet).text((GLYPH_SIZE, GLYPH_SIZE), letter, fill=255, font=font, stroke_width=stroke)
     return sheet.crop(sheet.getbbox())
 
 
 def _place(glyph: Image.Image, height: int, slant: float) -> NDArray[np.uint8]:
-    """(28, 28) the letter in the middle, `height` pixels high unless it would then be too wide."""
+    """(28, 28) the letter in the centre, `height` pixels high, or less if it would be too wide."""
     side = 28 * LETTER_GRID
     widest = 27 * LETTER_GRID
     scale = max(glyph.height / (height * LETTER_GRID), (glyph.width + abs(slant) * glyph.height) / widest)
@@ -124,7 +124,7 @@ def _place(glyph: Image.Image, height: int, slant: float) -> NDArray[np.uint8]:
 KINDS = "disc", "ring", "square", "frame", "triangle", "delta", "star", "cross", "bar", "half"
 HOLLOW = "ring", "frame", "delta"
 SHAPE_GRID = 4
-"""Shapes are drawn this many times finer, and the mean makes the grey edges."""
+"""Shapes are drawn at this many times the resolution and averaged, for smooth edges."""
 
 Outline = NDArray[np.float64]
 """(corners, 2) x and y around the origin, at most 1 away from it."""
@@ -146,7 +146,7 @@ def _draw_all(stream: str, count: int) -> Images:
 
 
 def _draw(kind: str, chance: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """(28, 28) one shape; eight random numbers from 0 to 1 determine everything about it."""
+    """(28, 28) one shape, determined by eight random numbers from 0 to 1."""
     radius = 8 + 4.5 * chance[0]  # pixels
     stretch = np.array([1, 0.75 + 0.25 * chance[1]])
     thickness = 0.25 + 0.25 * chance[2]

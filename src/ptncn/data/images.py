@@ -1,7 +1,7 @@
 """Small grey images with labels, and the bouncing videos made of them.
 
-The last sixth of a training file is the validation split: hyper-parameters are chosen on objects that are neither
-learnt from nor tested on.
+The last sixth of a training file is the validation split, so hyper-parameters are chosen on objects that are used
+neither for training nor for testing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Images:
         if self.labels.shape != self.pixels.shape[:1]:
             raise ValueError(f"images {self.name}: expected {len(self.pixels)} labels, got {self.labels.shape}")
         for field in ("pixels", "labels"):
-            view = getattr(self, field).view()  # the caller's own array stays writable
+            view = getattr(self, field).view()  # the caller's array stays writable
             view.setflags(write=False)
             object.__setattr__(self, field, view)
 
@@ -65,7 +65,7 @@ class Images:
         return len(self.pixels)
 
     def __getitem__(self, part: slice) -> Images:
-        """Some of them, without a copy."""
+        """A part of the images, without a copy."""
         return Images(self.name, self.pixels[part], self.labels[part])
 
     @cached_property
@@ -84,7 +84,7 @@ def load_idx(dataset: Dataset, split: str) -> Images:
 
 
 def choose_split(whole: Images, split: str) -> Images:
-    """A split of the images that are not for the test: "train+valid" is all of them."""
+    """A split of the development images; "train+valid" is all of them."""
     if split in ("test", "train+valid"):
         return whole
     boundary = len(whole) - len(whole) // 6
@@ -93,7 +93,7 @@ def choose_split(whole: Images, split: str) -> Images:
 
 
 def _without(images: Images, others: Images) -> Images:
-    """The images that are not, pixel for pixel, among the others: NotMNIST has some letters twice."""
+    """The images that are not identical to any of the others: NotMNIST contains duplicates."""
     known = {image.tobytes() for image in others.pixels}
     fresh = np.array([image.tobytes() not in known for image in images.pixels])
     return images if fresh.all() else Images(images.name, images.pixels[fresh], images.labels[fresh])
@@ -112,16 +112,14 @@ def _read_pair(name: str, images_file: RemoteFile, labels_file: RemoteFile) -> I
 class BouncingVideo(SequenceDataset):
     """Objects that move over a canvas and bounce off its edges, as in Srivastava et al. (2015), generated on demand.
 
-    An object starts anywhere on the range that keeps it inside the canvas and moves in any direction, at 0.1 of that
-    range a frame. At an edge it is held there for the frame, and its velocity along that axis is reversed. Positions
-    are truncated to whole pixels; where objects overlap, the brighter pixel shows. As in the original generator the
-    first frame is the one after the first move.
+    An object starts at a random position inside the canvas and moves in a random direction, by 0.1 of its range per
+    frame. At an edge it stays for one frame, and its velocity along that axis is reversed. Positions are truncated to
+    whole pixels; where objects overlap, the brighter pixel shows. As in the original generator, the first frame is the
+    one after the first move.
 
-    Sequence i depends on the arguments and on i alone.
-
-    Object k of sequence i also is the same whatever the number of objects. `stream` names the purpose: videos of
-    another stream have other motions and objects, so that a test set does not repeat the motions of a training set
-    of the same seed.
+    Sequence i depends only on the arguments and on i; object k of sequence i does not depend on the number of objects.
+    `stream` names the purpose: videos of another stream have other motions and objects, so that a test set does not
+    repeat the motions of a training set with the same seed.
 
     >>> from ptncn.data import load_images
     >>> video = BouncingVideo(load_images("shapes", "train"), size=100, seed=0)
@@ -182,7 +180,7 @@ class BouncingVideo(SequenceDataset):
 
     def _batch(self, indices: NDArray[np.int64]) -> Batch:
         x = self.frames(indices).reshape(self.length, len(indices), -1).astype(np.float32)
-        x /= np.float32(255)  # in NumPy: waiting for the threads of torch would cost more than the division
+        x /= np.float32(255)  # in NumPy, because waiting for torch's threads would take longer than the division
         return Batch(torch.from_numpy(x), None)
 
     def _digest(self) -> str:

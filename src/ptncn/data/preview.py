@@ -1,4 +1,4 @@
-"""Look at a dataset: an animated GIF, a filmstrip, a curve, or text."""
+"""Preview a dataset as an animated GIF, a filmstrip, a curve or text."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ GAP = 2
 
 
 def preview(name: str, out: Path | None, *, split: str, count: int, objects: int, seed: int) -> list[str]:
-    """Write a picture of some sequences to `out`, or return some text; the lines are for the reader."""
+    """Write a picture of some sequences to `out`, or return sample text; returns lines to print."""
     data = _find(name, split, objects, seed)
     if isinstance(data, Text | TextStream):
         if out is not None:
-            raise DataError(f"{name} is text, which is printed, not drawn: leave out --out {out}")
+            raise DataError(f"{name} is text, which is printed; leave out --out {out}")
         text = data.text if isinstance(data, TextStream) else data
         return [text.decode(text[i]) for i in range(min(count, len(text)))]
     shown = 1 if data.continuous else min(count, len(data))
@@ -74,7 +74,7 @@ def draw(x: Tensor, shape: tuple[int, ...], path: Path, *, enlarge: int = 2, mil
 
 
 def _draw_curves(values: NDArray[np.float32], path: Path) -> None:
-    from matplotlib.figure import Figure  # takes a while, and is seldom needed
+    from matplotlib.figure import Figure  # slow to import and seldom needed
 
     figure = Figure(figsize=(10, 3), layout="constrained")
     axes = figure.subplots()

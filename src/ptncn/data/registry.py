@@ -32,7 +32,7 @@ KINDS = {"video": "bernoulli", "text": "categorical", "other": "gaussian"}
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """All that the package knows about a dataset."""
+    """The registry entry of a dataset."""
 
     name: str
     label: str
@@ -41,17 +41,19 @@ class Dataset:
     """One line for `ptncn data list`."""
     kind: str
     """"video", "text" or "other": it decides sizes, default options and, by `KINDS`, the distribution."""
+    output: str = ""
+    """The distribution of observations; empty: that of its kind."""
     load: str | Callable[[Dataset, str], Images | SequenceDataset]
-    """Called with this entry and a split. Images are made into bouncing videos, sequences are used as they are. A
-    "module:function" is imported when it is needed."""
+    """Called with this entry and a split. Images become bouncing videos, sequences are used directly. A
+    "module:function" is imported when it is first called."""
     licence: str = ""
     files: tuple[RemoteFile, ...] = ()
-    """What is downloaded; empty for a dataset that needs no download."""
+    """Files to download; empty for an embedded dataset."""
     megabytes: int = 0
     """Approximate size of the download."""
     splits: tuple[str, ...] = SPLITS
     stand_in: str | None = None
-    """The embedded dataset that is used where the files of this one are not in the cache."""
+    """The embedded dataset that replaces this one if its files are not in the cache."""
     test_videos: str | None = None
     """A dataset of ready-made test videos, used where it is in the cache."""
     continuous: bool = False
@@ -96,7 +98,7 @@ def trainable() -> list[str]:
 
 
 def describe_data(name: str) -> Dataset:
-    """The entry of a dataset, or one made for the user's own file or folder."""
+    """The entry of a dataset, or a new one for a file or folder of the user."""
     if name in DATASETS:
         return DATASETS[name]
     if not Path(name).exists():
@@ -160,7 +162,7 @@ def make_videos(images: Images, name: str, split: str, **options: Any) -> Bounci
 
 def bouncing_test(name: str) -> SequenceDataset:
     """The 10,000 test videos of an experiment: generated, or for `mnist` the file of Srivastava et al. if it is in
-    the cache. `name` and `sha256` of the result say which.
+    the cache. `name` and `sha256` of the result tell which.
 
     >>> len(bouncing_test("shapes"))
     10000
@@ -188,7 +190,7 @@ def python_reference(split: str = "train") -> Text:
 
 @dataclass(frozen=True)
 class Splits:
-    """Sequences to learn from, to select by and to test on; each is opened when it is first used."""
+    """The training, validation and test split, each opened when it is first used."""
 
     name: str
     """The dataset asked for."""
@@ -210,11 +212,11 @@ class Splits:
     @property
     def output(self) -> str:
         """The distribution of an observation."""
-        return KINDS[self.kind]
+        return self.entry.output or KINDS[self.kind]
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """What is measured; the first metric selects the best epoch."""
+        """The metrics; the first one selects the best epoch."""
         return DISTRIBUTIONS.find(self.output).metrics
 
     @property
@@ -254,9 +256,9 @@ def open_splits(
     test: int = 10_000,
     objects: int = 2,
 ) -> Splits:
-    """The three splits of a dataset, or of its stand-in if it is not in the cache; always of that with `embedded`.
+    """The splits of a dataset, or of its stand-in if it is not in the cache or `embedded` is set.
 
-    The numbers of sequences, the canvas and the objects are those of generated videos.
+    The numbers of sequences, the canvas and the objects apply to generated videos.
     """
     entry = describe_data(name)
     if entry.stand_in is not None and (embedded or not entry.cached):
@@ -268,5 +270,5 @@ def open_splits(
 
 
 def describe_used(data: Any, used: int | None = None) -> dict[str, Any]:
-    """What a record says about a dataset; `used` is the number of sequences used."""
+    """The description of a dataset in a record; `used` is the number of sequences used."""
     return {"name": data.name, "sha256": data.sha256, "sequences": len(data) if used is None else min(used, len(data))}

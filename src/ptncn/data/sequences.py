@@ -21,7 +21,7 @@ HALF = np.uint64(32)
 
 
 def stream_key(seed: int, label: str) -> int:
-    """A 64-bit key: streams of other seeds or labels have nothing in common.
+    """A 64-bit key; other seeds and labels give independent streams.
 
     >>> stream_key(0, "mnist/train") != stream_key(0, "mnist/test")
     True
@@ -34,10 +34,9 @@ def stream_key(seed: int, label: str) -> int:
 def random_words(key: int, index: NDArray[np.integer], block: NDArray[np.integer] | int = 0) -> NDArray[np.uint64]:
     """(…, 4) words of 32 random bits at each address: index (…) below 2⁶⁴, block (…) below 2³².
 
-    Number i of a stream is computed from i, not from the numbers before it, so batches, order and workers cannot
-    change what a sequence looks like, and a stream resumes anywhere. The generator is Philox4x32-10 [^1], written
-    out here because NumPy offers it only behind a stateful object, and promises no fixed results for the
-    distributions on top of it.
+    Number i of a stream is computed from i alone, so batches, order and workers cannot change a sequence, and a stream
+    resumes anywhere. The generator is Philox4x32-10 [^1]; NumPy has it only as a stateful object, and does not
+    guarantee that its distributions stay the same.
 
     [^1]: Salmon et al. (2011), Parallel random numbers: as easy as 1, 2, 3.
 
@@ -67,7 +66,7 @@ def to_below(words: NDArray[np.uint64], count: int) -> NDArray[np.int64]:
 
 
 def permutation(seed: int, label: str, count: int) -> NDArray[np.int64]:
-    """(count,) the numbers from 0 to count − 1 in an order that only seed and label decide.
+    """(count,) the numbers from 0 to count − 1 in an order that depends only on seed and label.
 
     >>> sorted(permutation(0, "example", 5).tolist())
     [0, 1, 2, 3, 4]
@@ -89,7 +88,7 @@ class Batch(NamedTuple):
 
 
 class SequenceDataset(ABC):
-    """Numbered sequences: `batch` returns any of them, `batches` goes through all of them once."""
+    """Numbered sequences: `batch` returns some of them, `batches` iterates over all of them."""
 
     name: str
     observation_shape: tuple[int, ...]
@@ -124,17 +123,17 @@ class SequenceDataset(ABC):
         return self._batch(self._check(indices))
 
     def __getitem__(self, index: int) -> Tensor:
-        """(T, n) one sequence: this makes it a dataset for `torch.utils.data.DataLoader` too."""
+        """(T, n) one sequence, so that `torch.utils.data.DataLoader` takes it as a dataset."""
         x, mask = self.batch([index])
         return x[:, 0] if mask is None else x[mask[:, 0], 0]
 
     def batches(
         self, batch_size: int, *, shuffle_seed: int | None = None, epoch: int = 0, start: int = 0
     ) -> Iterator[Batch]:
-        """Every sequence once, the last batch may be smaller; in order unless `shuffle_seed` is given.
+        """Every sequence once, in order unless `shuffle_seed` is given; the last batch may be smaller.
 
-        Another `epoch` shuffles anew. `start` leaves out the first batches, at no cost: a run that stopped
-        after k batches goes on with `start=k`.
+        Each `epoch` has another order. `start` skips the first batches at no cost: a run that stopped after k batches
+        continues with `start=k`.
         """
         check_count("batch_size", batch_size, 1)
         check_count("start", start, 0)
@@ -167,7 +166,7 @@ def check_count(argument: str, value: int, least: int) -> None:
 
 
 class DataError(ValueError):
-    """A file or an array is not what it should be; the message names it and says what was expected."""
+    """A file or an array is not as expected; the message names it and says what was expected."""
 
 
 class MissingDataError(DataError):

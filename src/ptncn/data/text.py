@@ -1,4 +1,4 @@
-"""Text as sequences of symbols: one sequence a line, or one continuous stream."""
+"""Text as sequences of symbols: one sequence per line, or one continuous stream."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ if TYPE_CHECKING:
 
 PTB_SYMBOLS = "#$&'*-./0123456789<>N\\_abcdefghijklmnopqrstuvwxyz"
 ASCII = string.printable[:95]
-"""Letters, digits, punctuation and the space: fixed, so that a network fits every version of the reference."""
+"""Letters, digits, punctuation and the space; fixed, so that a network fits every version of the reference."""
 
 
 class Text(SequenceDataset):
-    """Lines of text; blanks around a line and empty lines are left out.
+    """Lines of text, stripped; empty lines are left out.
 
-    Symbols are kept as small numbers; observations of one number a symbol, 1 for the one that is there, are made a
-    batch at a time, and nothing is ever changed.
+    Symbols are stored as small integers, and one-hot observations are made for one batch at a time.
 
-    `vocabulary` holds every symbol that may occur, in order; without it, it is those that do occur. `space` is what
-    a space is written as.
+    `vocabulary` lists every symbol that may occur, in order; by default those that do occur. `space` is the symbol that
+    stands for a space.
 
     >>> text = Text("example", ["to be", "or not"], space="_")
     >>> text.vocabulary
@@ -81,16 +80,16 @@ class Text(SequenceDataset):
         return len(self._ends)
 
     def decode(self, x: torch.Tensor) -> str:
-        """The symbols of (T, n) observations or predictions: at each time the most probable one."""
+        """The most probable symbol at each step of (T, n) observations or predictions."""
         return "".join(self.vocabulary[number] for number in x.argmax(-1).tolist())
 
     def batches(
         self, batch_size: int, *, shuffle_seed: int | None = None, epoch: int = 0, start: int = 0, bucket: int = 50
     ) -> Iterator[Batch]:
-        """Every sequence once, sequences of similar length together, so that batches have little padding.
+        """Every sequence once, with similar lengths batched together to reduce padding.
 
-        Sequences are taken, in order or shuffled, for `bucket` batches at a time, and sorted by length among
-        themselves; `bucket=1` keeps their order. The batches of a shuffled bucket come in random order too.
+        Sequences are taken, in order or shuffled, for `bucket` batches at a time and sorted by length; `bucket=1` keeps
+        their order. The batches of a shuffled bucket are shuffled too.
         """
         check_count("batch_size", batch_size, 1)
         check_count("bucket", bucket, 1)
@@ -116,8 +115,8 @@ class Text(SequenceDataset):
     def stream(self, chunk: int = 100, *, lanes: int = 1, start: int = 0) -> Iterator[Batch]:
         """The whole text as one sequence, (chunk, lanes, n) at a time, with a space between lines.
 
-        More than one lane cuts the text into that many pieces, side by side; fewer than `lanes` symbols at the
-        end are then left out. `start` leaves out the first steps.
+        With several lanes the text is cut into that many parallel pieces, and fewer than `lanes` symbols at the end are
+        dropped. `start` skips the first steps.
         """
         check_count("chunk", chunk, 1)
         check_count("lanes", lanes, 1)
@@ -197,7 +196,7 @@ class TextStream(SequenceDataset):
 
 
 def load_text(path: str | Path, *, vocabulary: str | None = None, space: str = " ") -> Text:
-    """A UTF-8 text file, plain or gzipped, one sequence a line."""
+    """A UTF-8 text file, plain or gzipped, one sequence per line."""
     content = read_content(Path(path))
     return Text(str(path), decode_lines(content, Path(path)), vocabulary=vocabulary, space=space)
 
@@ -224,8 +223,8 @@ def python_reference(dataset: Dataset, split: str) -> Text:
     """The topics of the language reference in `pydoc_data`, one sequence per line.
 
     The first eight tenths of the lines are "train", then come "valid" and "test". A line that several topics share
-    counts once; lines with symbols outside ASCII are left out. The text changes a little with every version of
-    CPython: `sha256` says which it is.
+    counts once; lines with symbols outside ASCII are left out. The text changes slightly with every version of
+    CPython; `sha256` identifies it.
     """
     lines = dict.fromkeys(line.strip() for topic in sorted(topics) for line in topics[topic].split("\n"))
     kept = [line for line in lines if line and line.isascii()]

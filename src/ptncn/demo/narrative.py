@@ -1,4 +1,4 @@
-"""Sentences about a demo run, computed from its record, whichever learner was better."""
+"""Sentences about a demo run, computed from its record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def share(error: float, copy: float) -> str:
 
 
 def winner(errors: Mapping[str, float]) -> str | None:
-    """The learner with the smaller error; None if they are about equal.
+    """The learner with the smaller error; None for a tie.
 
     >>> winner({"ptncn": 1.0, "lstm-tbptt": 2.0}), winner({"ptncn": 1.0, "lstm-tbptt": 1.005})
     ('ptncn', None)
@@ -34,10 +34,10 @@ def winner(errors: Mapping[str, float]) -> str | None:
 
 def part_names(record: Record) -> list[str]:
     """
-    >>> part_names({"life": ["digits", "letters", "digits"]})
+    >>> part_names({"stream": ["digits", "letters", "digits"]})
     ['digits', 'letters', 'digits again']
     """
-    parts = record["life"]
+    parts = record["stream"]
     return [f"{name} again" if name in parts[:number] else name for number, name in enumerate(parts)]
 
 
@@ -80,9 +80,9 @@ def learning(record: Record) -> str:
     found = []
     for name in (PTNCN, LSTM):
         passed = next((n for n, (e, c) in enumerate(zip(curve[name], curve["copy"], strict=True)) if e < c), None)
-        when = "never did" if passed is None else f"did within {(passed + 1) * block:,} frames"
-        found.append(f"the {NAMES[name]} {when}")
-    return f"**Learning from scratch.** Beating “repeat the last frame” takes practice: {', '.join(found)}."
+        when = "never" if passed is None else f"within {(passed + 1) * block:,} frames"
+        found.append(f"{NAMES[name]}: {when}")
+    return f"**Learning from scratch.** How soon does a learner beat repeating the last frame? {', '.join(found)}."
 
 
 def changing(record: Record) -> str:
@@ -99,7 +99,7 @@ def changing(record: Record) -> str:
 
 
 def returning(record: Record) -> str:
-    """The first frames of the dataset that comes twice, compared with the end and start of its first time."""
+    """The error when the first dataset returns, compared with the start and end of its first part."""
     then, again = record["parts"][0], record["parts"][-1]
     found = []
     for name in (PTNCN, LSTM):
@@ -108,16 +108,16 @@ def returning(record: Record) -> str:
         found.append(
             f"the {NAMES[name]} starts at {now:.0%}, {how} it had ended ({end:.0%}; it first began at {start:.0%})"
         )
-    return f"**When the {then['world']} return**, {'; '.join(found)}, all relative to repeating the last frame."
+    return f"**When the {then['dataset']} return**, {'; '.join(found)}, all relative to repeating the last frame."
 
 
 def frozen(record: Record) -> str:
-    """Errors on the second dataset before it was ever learnt."""
-    datasets, evaluations = record["worlds"], record["looks"]
-    place = datasets.index(record["life"][1])
+    """Errors on the second dataset before learning it."""
+    datasets, evaluations = record["datasets"], record["evaluations"]
+    place = datasets.index(record["stream"][1])
     ptncn, lstm = (evaluations[name][1][place] for name in (PTNCN, LSTM))
     return (
-        f"**Never seen before.** After learning only {record['life'][0]}, with weights frozen, the error on "
+        f"**Never seen before.** After learning only {record['stream'][0]}, with weights frozen, the error on "
         f"{datasets[place]} is {ptncn:.1f} for the {NAMES[PTNCN]}, {lstm:.1f} for the {NAMES[LSTM]} and "
         f"{evaluations['copy'][0][place]:.1f} for repeating the last frame."
     )
@@ -125,8 +125,8 @@ def frozen(record: Record) -> str:
 
 def correcting(record: Record) -> str:
     """The effect of correcting states while weights are frozen, over all evaluations but the first."""
-    count = len(record["life"]) * len(record["worlds"])
-    corrected, without = (sum(map(sum, record["looks"][name][1:])) / count for name in (PTNCN, UNCORRECTED))
+    count = len(record["stream"]) * len(record["datasets"])
+    corrected, without = (sum(map(sum, record["evaluations"][name][1:])) / count for name in (PTNCN, UNCORRECTED))
     gain = without / corrected - 1
     effect = "makes hardly any difference" if abs(gain) <= TIE else "helps" if gain > 0 else "hurts"
     return (
@@ -138,18 +138,18 @@ def correcting(record: Record) -> str:
 
 def forgetting(record: Record) -> str:
     """The change of the error on the first dataset while others were learnt."""
-    dataset = record["life"][0]
-    place, away = record["worlds"].index(dataset), len(record["life"]) - 1
+    dataset = record["stream"][0]
+    place, away = record["datasets"].index(dataset), len(record["stream"]) - 1
     found = []
     for name in (PTNCN, LSTM):
-        before, after = record["looks"][name][1][place], record["looks"][name][away][place]
+        before, after = record["evaluations"][name][1][place], record["evaluations"][name][away][place]
         how = (
             "forgot nothing"
             if after <= before * (1 + TIE)
             else f"forgot some, with {after / before - 1:.0%} more error"
         )
         found.append(f"the {NAMES[name]} {how} ({before:.1f}, then {after:.1f})")
-    between = " and ".join(record["life"][1:away])
+    between = " and ".join(record["stream"][1:away])
     return f"**Forgetting.** Error on unseen {dataset}, before and after learning {between}: {'; '.join(found)}."
 
 
@@ -183,14 +183,14 @@ def lstm_wins(record: Record) -> str:
 def evaluation_pairs(record: Record) -> list[dict[str, float]]:
     """Errors of both learners in every evaluation after the first part or later."""
     return [
-        {name: record["looks"][name][row][place] for name in (PTNCN, LSTM)}
-        for row in range(1, len(record["life"]) + 1)
-        for place in range(len(record["worlds"]))
+        {name: record["evaluations"][name][row][place] for name in (PTNCN, LSTM)}
+        for row in range(1, len(record["stream"]) + 1)
+        for place in range(len(record["datasets"]))
     ]
 
 
 def online_lead(record: Record) -> str | None:
-    """Why the P-TNCN leads while learning but not when frozen; None if that did not happen."""
+    """Why the P-TNCN leads while learning but not when frozen; None if it does not."""
     online = [winner(part["all"]) for part in record["parts"]]
     evaluated = [winner(pair) for pair in evaluation_pairs(record)]
     if online.count(PTNCN) > online.count(LSTM) and evaluated.count(PTNCN) < evaluated.count(LSTM):

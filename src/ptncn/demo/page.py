@@ -16,7 +16,19 @@ from ptncn.demo.narrative import part_names
 from ptncn.demo.simulate import LSTM, NAMES, PTNCN
 from ptncn.records import unpack
 from ptncn.report.figures import filmstrip
-from ptncn.report.model import ORANGE, SKY, Commands, Figure, Part, Picture, Points, Section, Table, Text, line_style
+from ptncn.report.model import (
+    ORANGE,
+    SKY,
+    Commands,
+    Figure,
+    Paragraph,
+    Part,
+    Picture,
+    Points,
+    Section,
+    Table,
+    line_style,
+)
 from ptncn.report.plots import Curve, error_curves, surprise_over_time, task_matrices
 from ptncn.report.render import make_page
 
@@ -27,13 +39,13 @@ AROUND = 5
 
 def make_pictures(record: Record) -> dict[str, Picture]:
     """The animation and all plots, by name."""
-    strips = [change_strip(record, part) for part in range(1, len(record["life"]))]
+    strips = [change_strip(record, part) for part in range(1, len(record["stream"]))]
     pictures = (animate(record), error_plot(record), surprise_plot(record), *strips, evaluation_plot(record))
     return {picture.name: picture for picture in pictures}
 
 
 def error_plot(record: Record) -> Picture:
-    """Errors relative to repeating the last frame, which accounts for scenes being easier or harder."""
+    """Errors relative to repeating the last frame, so that easy and hard scenes count alike."""
     curve = record["curve"]
     copy = np.array(curve["copy"])
     shares = {name: (100 * np.array(curve[name]) / copy).tolist() for name in (PTNCN, LSTM, "copy")}
@@ -61,9 +73,9 @@ def surprise_plot(record: Record) -> Picture:
 def evaluation_plot(record: Record) -> Picture:
     """Errors of frozen weights on unseen scenes, as heat maps."""
     return task_matrices(
-        "looks",
-        record["worlds"],
-        {NAMES[name]: record["looks"][name] for name in (PTNCN, LSTM)},
+        "evaluations",
+        record["datasets"],
+        {NAMES[name]: record["evaluations"][name] for name in (PTNCN, LSTM)},
         title="Unseen scenes, frozen weights: squared error",
         learnt=part_names(record),
     )
@@ -92,7 +104,7 @@ Frames = NDArray[np.uint8]
 """(T, height, width)"""
 BACKGROUND, LIGHT, DIM = "#171717", "#e8e8e8", "#a2a2a2"
 COLOURS = {"truth": DIM, PTNCN: SKY, LSTM: ORANGE}
-"""The colours of the plots, a little lighter for the dark background."""
+"""The colours of the plots, lighter for the dark background."""
 LABELS = {"truth": "truth", PTNCN: f"{NAMES[PTNCN]} predicts", LSTM: f"{NAMES[LSTM]} predicts"}
 SIDE, GAP, TOP, BOTTOM = 160, 10, 64, 40
 MILLISECONDS = 140
@@ -113,7 +125,7 @@ class Shot:
 
 def shots(record: Mapping[str, Any]) -> list[Shot]:
     """The shots of the animation."""
-    side, parts, scenes = record["canvas"], record["life"], record["films"]["scenes"]
+    side, parts, scenes = record["canvas"], record["stream"], record["films"]["scenes"]
     films = {name: unpack(record["films"][name]) for name in LABELS}
     frames = record["scenes"] * record["scene"]
 
@@ -135,7 +147,7 @@ def shots(record: Mapping[str, Any]) -> list[Shot]:
 def animate(record: Mapping[str, Any]) -> Picture:
     """A GIF of a few seconds; its still shows the first change."""
     chosen = shots(record)
-    stills = [_still(shot, moment, record["life"]) for shot in chosen for moment in range(len(shot.rows["truth"]))]
+    stills = [_still(shot, moment, record["stream"]) for shot in chosen for moment in range(len(shot.rows["truth"]))]
     gif, png = io.BytesIO(), io.BytesIO()
     stills[0].save(gif, "GIF", save_all=True, append_images=stills[1:], duration=MILLISECONDS, loop=0)
     stills[sum(len(shot.rows["truth"]) for shot in chosen[:2]) + LONG - 1].save(png, "PNG", optimize=True)
@@ -183,7 +195,7 @@ def _timeline(pen: ImageDraw.ImageDraw, place: float, parts: Sequence[str], widt
 
 
 def _palette() -> Image.Image:
-    """12 greys, which make a small file, and the two colours in two shades."""
+    """12 greys, for a small file, and the two colours in two shades."""
     colours = [(round(level * 255 / 11),) * 3 for level in range(12)]
     for colour in (SKY, ORANGE):
         full = ImageColor.getrgb(colour)[:3]
@@ -206,7 +218,7 @@ COMMANDS = (
 
 def demo_page(record: Record, pictures: Pictures) -> str:
     """HTML with everything embedded."""
-    frames = len(record["life"]) * record["scenes"] * record["scene"]
+    frames = len(record["stream"]) * record["scenes"] * record["scene"]
     lead = (
         f"A {NAMES[PTNCN]} and an {NAMES[LSTM]} of equal size learn one stream of {frames:,} frames: "
         f"{', then '.join(narrative.part_names(record))}. They see each frame once: predict it, see it, learn from it. "
@@ -241,7 +253,7 @@ def _introduction(record: Record, pictures: Pictures) -> list[Part]:
         f"error, and learns at once. **The {NAMES[LSTM]}** is the usual recurrent network: it stores recent frames and "
         "learns by backpropagation through them.",
     ]
-    return [animation, Text(narrative.headline(record)), Points(key)]
+    return [animation, Paragraph(narrative.headline(record)), Points(key)]
 
 
 def _results(record: Record, pictures: Pictures) -> list[Part]:
@@ -279,9 +291,9 @@ def _changes(record: Record, pictures: Pictures) -> list[Part]:
 
 def _evaluations(record: Record, pictures: Pictures) -> list[Part]:
     matrices = Figure(
-        pictures["looks"],
+        pictures["evaluations"],
         f"Task matrices of both learners. {narrative.forgetting(record)}",
-        f"After each part, both learners are evaluated with frozen weights on {record['looked_at']} unseen scenes of "
+        f"After each part, both learners are evaluated with frozen weights on {record['test_scenes']} unseen scenes of "
         "each dataset. Squared error per frame: lower and lighter is better. Read a column downwards to see a dataset "
         "being learnt, kept or forgotten.",
     )
@@ -289,7 +301,7 @@ def _evaluations(record: Record, pictures: Pictures) -> list[Part]:
 
 
 def _conclusions(record: Record) -> list[str]:
-    """What may be concluded, and what may not."""
+    """What the run shows, and what it does not."""
     return [
         "A network can learn a stream as it arrives, one frame at a time, without storing or unrolling anything: each "
         "layer corrects itself by its own prediction error, and its weights learn from that alone.",

@@ -1,4 +1,4 @@
-"""The simulation: two learners predict each frame of a changing stream, then learn from it; the run's record."""
+"""The simulation: two learners predict each frame of a changing stream, then learn from it; and its record."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def count_weights(learner: Learner) -> int:
 
 
 def equal_units(weights: int) -> int:
-    """Units of the LSTM closest in size: its cell has 4 (n + h + 2) h weights, its readout (h + 1) n."""
+    """LSTM units for about as many weights: its cell has 4 (n + h + 2) h weights, its readout (h + 1) n."""
     return min(
         range(1, weights // PIXELS + 1), key=lambda h: abs(4 * (PIXELS + h + 2) * h + (h + 1) * PIXELS - weights)
     )
@@ -82,7 +82,7 @@ PARTS = ("digits", "letters", "shapes", "digits")
 SCENE = 20
 """Frames of a scene; the next scene has two other objects."""
 UNCORRECTED = "uncorrected"
-"""In the evaluations: the P-TNCN's weights without correction of states."""
+"""In the evaluations: the P-TNCN with the same weights, without correction of states."""
 Array = NDArray[np.float64]
 
 
@@ -132,7 +132,7 @@ class Simulation:
 def simulate(
     learners: Mapping[str, Learner], size: Size, seed: int, report: Callable[[Progress], object] = lambda _: None
 ) -> Simulation:
-    """Let `learners` learn the stream, with evaluations before it and after each part; `report` gets every scene."""
+    """Train `learners` on the stream, and evaluate them before it and after each part; `report` gets every scene."""
     shape = (len(PARTS), size.scenes, SCENE)
     errors = {name: np.zeros(shape) for name in (*learners, "copy")}
     surprise = np.zeros((*shape, len(size.units)))
@@ -185,14 +185,14 @@ def unseen_frames(dataset: str, count: int, seed: int) -> Tensor:
 
 
 def halved(images: Images) -> Images:
-    """Images at half the height and width, the means of 2 × 2 pixels, so that objects can move on a small canvas."""
+    """Images at half the height and width (means of 2 × 2 pixels), so that objects can move on a small canvas."""
     count, height, width = images.pixels.shape
     blocks = images.pixels.reshape(count, height // 2, 2, width // 2, 2)
     return Images(images.name, blocks.mean((2, 4)).round().astype(np.uint8), images.labels)
 
 
 def kept_scenes(count: int) -> tuple[int, ...]:
-    """The scenes of a part that are filmed: the first and the last.
+    """The scenes of a part whose frames are kept: the first and the last.
 
     >>> kept_scenes(500)
     (0, 499)
@@ -234,17 +234,17 @@ def _pixels(frames: Tensor) -> NDArray[np.uint8]:
     return pixels
 
 
-SCHEMA = 1
+SCHEMA = 2
 POINTS = 40
 """Points of a curve in each part."""
 FIRST, LAST = 10, 50
-"""Scenes at the beginning and at the end of a part that are summarised, if there are as many."""
+"""Number of scenes at the start and at the end of a part that are summarised separately."""
 
 
 def make_record(
     simulation: Simulation, learners: Mapping[str, Learner], size: Size, seed: int, command: str
 ) -> dict[str, Any]:
-    """Everything that the page shows. Errors are squared, summed over pixels, averaged over frames."""
+    """All data of the page. Errors are squared, summed over pixels and averaged over frames."""
     frames = len(PARTS) * size.frames
     return {
         "schema": SCHEMA,
@@ -252,12 +252,12 @@ def make_record(
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "versions": versions(),
         "seed": seed,
-        "life": list(PARTS),
-        "worlds": list(DATASETS),
+        "stream": list(PARTS),
+        "datasets": list(DATASETS),
         "canvas": CANVAS,
         "scene": SCENE,
         "scenes": size.scenes,
-        "looked_at": size.test_scenes,
+        "test_scenes": size.test_scenes,
         "first": min(FIRST, size.scenes) * SCENE,
         "last": min(LAST, size.scenes) * SCENE,
         "learners": {
@@ -274,7 +274,7 @@ def make_record(
             **{name: _rounded(_blocks(each[..., 1:].mean(-1))) for name, each in simulation.errors.items()},
         },
         "surprise": [_rounded(_blocks(each)) for each in np.moveaxis(simulation.surprise[..., 1:, :].mean(2), -1, 0)],
-        "looks": {
+        "evaluations": {
             name: [[round(each, 3) for each in row] for row in rows] for name, rows in simulation.evaluations.items()
         },
         "films": {
@@ -291,7 +291,7 @@ def _part(simulation: Simulation, part: int) -> dict[str, Any]:
         return {name: round(predictable(each[part, chosen]), 3) for name, each in simulation.errors.items()}
 
     return {
-        "world": PARTS[part],
+        "dataset": PARTS[part],
         "all": means(slice(None)),
         "first": means(slice(FIRST)),
         "last": means(slice(-LAST, None)),

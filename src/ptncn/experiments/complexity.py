@@ -1,4 +1,4 @@
-"""The appendix's complexity table: measured time and memory of a step against units, layers and length."""
+"""The complexity table of the appendix: time and memory of a step by units, layers and length, as measured."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ptncn.experiments.experiment import Cells, Experiment, FigureSpec, Page
+from ptncn.experiments.experiment import Cells, Experiment, FigureSpec, PageSpec
 from ptncn.experiments.run import Interrupted, RunContext, RunSpec
 from ptncn.experiments.runner import Result
 from ptncn.learners import make
@@ -27,16 +27,16 @@ class CostConfig:
     cubic_units: tuple[int, ...] = (16, 32, 64, 128)
     """Units of learners of the size classes in `CUBIC`."""
     layers: tuple[int, ...] = (1, 2, 4, 8)
-    """Layers of the P-TNCN; the cells have one."""
+    """Layers of the P-TNCN; the other learners have one."""
     lengths: tuple[int, ...] = (25, 50, 100, 200)
-    """Steps of a sequence; powers of two of TBPTT's window."""
+    """Steps of a sequence: the window of TBPTT times powers of two."""
     length: int = 20
     """Steps of a sequence where units or layers vary."""
     width: int = 128
     """Units where layers or the length vary; `cubic_width` for those of `cubic_units`."""
     cubic_width: int = 32
     repeats: int = 5
-    """The median of this many sequences is taken, after one to warm up."""
+    """Number of sequences of which the median is taken, after one to warm up."""
 
 
 CUBIC = ("exact", "factored")
@@ -151,24 +151,24 @@ GROWTH = FigureSpec(
         "rows": (
             *("ptncn", "lstm-bptt", "lstm-tbptt", "lstm-sab"),
             *("lstm-uoro", "lstm-kf-rtrl", "lstm-rtrl", "esn-ridge"),
-        ),  # one cell of each rule: all of them would be unreadable
+        ),  # one cell per rule keeps the figure readable
         "panels": (
             ("units", "seconds_a_step", "time_exponent_units", "Time of a step by units", "units", "seconds a step"),
             ("units", "bytes", "memory_exponent_units", "Memory by units", "units", "bytes"),
             ("length", "seconds", "time_exponent_length", "Time of a sequence by its length", "steps", "seconds"),
             ("length", "state_bytes", "memory_exponent_length", "Memory of the state by length", "steps", "bytes"),
             ("layers", "seconds", "time_exponent_layers", "Time of a sequence by layers", "layers", "seconds"),
-        ),  # what varies, what is measured, the metric of its exponent, title, and the labels of the axes
+        ),  # what varies, what is measured, the metric of the exponent, the title, and the labels of the axes
     },
 )
 
-PAGE = Page(
+PAGE = PageSpec(
     title="Appendix: what a step costs",
-    question="How do time and memory of learning grow with units, layers and the length of a sequence? The paper gives "
-    "bounds; here they are measured, for every learner.",
+    question="How do the time and memory of learning grow with units, layers and the length of a sequence? The paper "
+    "gives bounds; here every learner is measured.",
     metrics=(
         "**Exponents** of the power law through the larger half of the sizes. The paper's O(n²) is an exponent of 2; a "
-        "lower one, or one higher by no more than 0.2, is within the bound: small sizes have costs that do not grow.",
+        "lower one, or one at most 0.2 higher, is within the bound, since small sizes have constant costs.",
         "**ms a step**: median time of one learning step at the largest size.",
     ),
     metric_labels={

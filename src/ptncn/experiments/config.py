@@ -42,7 +42,7 @@ class RunConfig:
     rank_one_units: int
     """Units under UORO and KF-RTRL, whose state is as large as the weights for each row of a batch."""
     exact_units: int
-    """Units under exact RTRL, as many as fit. The paper's 1,000 would take 163 GB for each row of a batch: it cannot
+    """Units under exact RTRL, as many as fit. The paper's 1,000 would take 163 GB for each row of a batch, so it cannot
     have been run as stated."""
     seeds: int = 1
     """Trials, unless the command says otherwise."""
@@ -66,14 +66,14 @@ class RunConfig:
         return sizes.get(size_class, self.gated_units)
 
     def with_units(self, units: int, layers: int = 1) -> RunConfig:
-        """The same with equally many units for every learner."""
+        """The same config with this many units for every learner."""
         sizes: dict[str, Any] = dict.fromkeys(
             ("units", "gated_units", "plain_units", "rank_one_units", "exact_units"), units
         )
         return replace(self, layers=layers, **sizes)
 
     def values(self) -> dict[str, Any]:
-        """Every value for a record. `patience` is left out where it is not used, as in records from before it."""
+        """Every value for a record. `patience` is left out where it is unused, as in records that predate it."""
         return {name: value for name, value in asdict(self).items() if (name, value) != ("patience", None)}
 
 
@@ -92,10 +92,10 @@ LABELS = {
     "rank_one_units": SIZE_CLASSES["rank_one"],
     "exact_units": SIZE_CLASSES["exact"],
 }
-"""What tables call the values of a config; others keep their names."""
+"""Labels of config values in tables; others keep their names."""
 
 VIDEO = {
-    "smoke": RunConfig(  # seconds: shows that everything works, nothing else
+    "smoke": RunConfig(  # seconds: only shows that everything works
         embedded=True,
         canvas=32,  # the smallest power of two that a 28×28 object can move on
         sequences=60,
@@ -190,9 +190,9 @@ TEXT = {
 STREAM = {
     "smoke": TEXT["smoke"],
     "laptop": replace(TEXT["laptop"], sequences=6_000, valid=600, test=600),  # as many characters as in sentences
-    "paper": replace(TEXT["paper"], sequences=60_000, valid=10_000, test=10_000),  # all there is
+    "paper": replace(TEXT["paper"], sequences=60_000, valid=10_000, test=10_000),  # all of it
 }
-"""Continuous text: a sequence here is a piece of 100 characters, and `batch_size` lanes are read in parallel."""
+"""Continuous text: a sequence is a piece of 100 characters, and `batch_size` lanes are read in parallel."""
 
 
 def find_config(data: str, scale: str) -> RunConfig:

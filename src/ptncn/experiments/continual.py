@@ -1,4 +1,4 @@
-"""Table II: digits, then letters, then clothes, one video at a time and each only once."""
+"""Table II: learn digits, then letters, then clothes, one video at a time, each only once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 from ptncn.experiments.config import VIDEO, RunConfig
-from ptncn.experiments.experiment import PREQUENTIAL_CURVES, SE, VARIANTS, Cells, ErrorKey, Experiment, FigureSpec, Page
+from ptncn.experiments.experiment import (
+    PREQUENTIAL_CURVES,
+    SE,
+    VARIANTS,
+    Cells,
+    ErrorKey,
+    Experiment,
+    FigureSpec,
+    PageSpec,
+)
 from ptncn.experiments.phases import Phase, PhasedRun, epoch_phases, final_phase
 from ptncn.experiments.run import RunContext, RunSpec
 from ptncn.experiments.runner import Result, execute_once
@@ -33,7 +42,7 @@ SCALES: dict[str, RunConfig] = {
 
 
 def tasks(spec: RunSpec) -> list[RunSpec]:
-    """One spec a task; only the first one's learner is made."""
+    """One spec per task; only the first makes a learner."""
     return [replace(spec, data=name) for name in spec.data.split("+")]
 
 
@@ -43,7 +52,7 @@ def values(spec: RunSpec) -> dict[str, Any]:
 
 
 def phased_run(spec: RunSpec) -> PhasedRun:
-    """Row 0 of the task matrix, then for each task: learn it, and test on all of them."""
+    """Test on all tasks (row 0 of the task matrix), then after each task that is learnt."""
     each = tasks(spec)
     phases: list[Phase] = list(_test_all(each, 0))
     for learnt, task in enumerate(each, 1):
@@ -98,12 +107,12 @@ def _errors(metric: str, column: str) -> ErrorKey:
     return (f"{order.index(last) + 1}/{task}", metric) if after and last in order else None
 
 
-PAGE = Page(
+PAGE = PageSpec(
     title="Table II: three tasks, one video at a time",
-    question="What is left of the first task when the second and third have been learnt? Digits, then letters, then "
-    "clothes, each video seen once, one at a time, without notice of a change.",
+    question="How much of the first task remains after the second and third have been learnt? Digits, then letters, "
+    "then clothes: each video is seen once, one at a time, without a signal at a change.",
     metrics=(
-        SE + " It is taken on the test set of each task after each task.",
+        SE + " Measured on the test set of each task after each task.",
         "**average**: final SE over all tasks. **forgetting**: how much SE rose on a task since it was learnt. "
         "**backward transfer**: the same with the opposite sign. **forward transfer**: how much earlier tasks lowered "
         "the SE on a task not yet learnt. **prequential SE**: over all frames, each tested before it is learnt.",

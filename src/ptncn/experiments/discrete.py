@@ -1,4 +1,4 @@
-"""The appendix's stream: a network of signs learns a noisy cosine, although a sign has no derivative."""
+"""The stream of the appendix: networks with sign and tanh units learn a noisy cosine online."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ptncn.data import CosineStream
 from ptncn.data.registry import describe_used
-from ptncn.experiments.experiment import NETWORK, Cells, Experiment, FigureSpec, Page, Row
+from ptncn.experiments.experiment import NETWORK, Cells, Experiment, FigureSpec, PageSpec, Row
 from ptncn.experiments.phases import Phase, PhasedRun
 from ptncn.experiments.run import RunContext, RunSpec
 from ptncn.experiments.runner import Result, execute_once
@@ -26,18 +26,18 @@ class StreamConfig:
     units: int = 20
     """The paper's."""
     chunk: int = 1_000
-    """Steps between two checks of the clock; does not change any number."""
+    """Steps between two checks for checkpoints; does not affect the results."""
     hidden_prediction: str = "identity"
-    """What layer 2 predicts of layer 1 is not reduced to signs: an error of −2, 0 or 2 carries too little."""
+    """Predictions of layer 1 by layer 2 are not reduced to signs: errors of −2, 0 or 2 carry too little information."""
 
 
 SCALES = {"smoke": StreamConfig(steps=3_000), "laptop": StreamConfig(), "paper": StreamConfig()}
-"""The whole experiment takes half a minute: only a smoke test is shorter."""
+"""The full experiment takes half a minute, so only the smoke test is shorter."""
 
 VARIANTS = {
     "sign": Row("ptncn", {"activation": "sign"}, "P-TNCN of signs"),
-    # With weights of 0.025 tanh stays in its linear range and the errors that return through E are tiny: the
-    # network adapts ten times as slowly. Signs have one size whatever the weights are.
+    # With weights of 0.025, tanh stays in its linear range and the errors that E feeds back are tiny, so the network
+    # adapts ten times as slowly. Signs do not depend on the size of the weights.
     "tanh": Row(
         "ptncn",
         {"activation": "tanh", "weight_std": 0.3, "error_weight_std": 0.3, "error_rule": "transpose"},
@@ -88,17 +88,17 @@ def cells(record: Record) -> Cells:
     return {"prequential_se": {"": record.metrics["prequential_se"]}}
 
 
-PAGE = Page(
+PAGE = PageSpec(
     title="Appendix: a network of signs",
-    question="Can the network learn online when its units are signs, which have no derivative? It follows a noisy "
-    "cosine, and is compared with itself with tanh, with the cosine without noise, and with no training.",
+    question="Can the network learn online with sign units, which have no derivative? It predicts a noisy cosine and "
+    "is compared with tanh units, with the cosine without noise, and with an untrained network.",
     metrics=("**prequential SE**: squared error of each step, tested before it is learnt, mean over the stream.",),
     metric_labels={"prequential_se": "prequential SE"},
     choices=NETWORK,
     unstated=(
-        "What layer 2 predicts of layer 1 is not reduced to signs (choice 9): an error of -2, 0 or 2 says too little.",
-        "The tanh network starts from larger weights (0.3): with 0.025 it stays in the linear range of tanh.",
-        "Curves are prequential: the faded mean remembers about 1,000 steps.",
+        "Predictions of layer 1 by layer 2 are not reduced to signs (choice 9): errors of -2, 0 or 2 carry too little.",
+        "The tanh network starts with larger weights (0.3): with 0.025 it stays in the linear range of tanh.",
+        "Curves are prequential: exponentially fading means over about 1,000 steps.",
     ),
     references=("cosine", "untrained"),
     paper_config=lambda record: asdict(SCALES["paper"]),

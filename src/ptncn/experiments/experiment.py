@@ -1,35 +1,32 @@
-"""An experiment: rows of a table on some data, a record of each run, the cells made from records, and a page."""
+"""An experiment: the rows of a table, the runs behind them, the cells made from records, and the page about it."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ptncn.experiments.config import SCALES, VIDEO
-from ptncn.experiments.phases import stable
-from ptncn.experiments.run import TUNED, Interrupted, RunContext, RunSpec
+from ptncn.experiments.run import TUNED, RunContext, RunSpec
 from ptncn.experiments.runner import Result
 from ptncn.learners.registry import Choice, describe
-from ptncn.records import Record, RecordError, read_record
+from ptncn.records import Record
 from ptncn.registry import unknown
 
 SE = "**SE**: squared error, summed over the pixels of a frame, mean over frames and sequences. Lower is better."
 CE = "**CE**: cross-entropy in nats, summed and averaged in the same way. Lower is better."
 NETWORK = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13)
-"""The numbers in docs/choices.md that concern the P-TNCN itself."""
+"""The numbers in docs/choices.md that concern the P-TNCN."""
 
 OWN_CHOICES = {
     12: Choice("how CE and SE are counted", answer="sums over pixels, means over frames and sequences, nats"),
     14: Choice("exact RTRL with 1,000 units", answer="as many units as fit: see the sizes below"),
 }
-"""Those that concern the experiments; no option of a learner decides them."""
+"""Choices about the experiments, which no option of a learner decides."""
 
 ErrorKey = tuple[str, str] | None
-"""Phase and metric under which records keep the errors of single sequences."""
+"""Phase and metric under which a record keeps the error of each sequence."""
 
 
 @dataclass(frozen=True)
@@ -45,34 +42,34 @@ class FigureSpec:
 LEARNING_CURVES = FigureSpec("curves", {"what": "learning"})
 PREQUENTIAL_CURVES = FigureSpec("curves", {"what": "prequential"})
 FILMS = FigureSpec("films", {"rows": ("ptncn", "lstm-bptt")})
-"""Predictions of these rows below the truth: as in the paper, whose figures have an LSTM in between."""
+"""The true frames, then the predictions of these rows, as in the figures of the paper."""
 FILMS_AND_SURPRISE = FigureSpec("films", {"rows": ("ptncn", "lstm-bptt"), "surprise": "ptncn"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Page:
-    """An experiment for readers."""
+class PageSpec:
+    """The page about an experiment in a report."""
 
     title: str
     question: str
     metrics: tuple[str, ...] = (CE, SE)
-    """How each metric is to be read."""
+    """An explanation of each metric."""
     metric_labels: Mapping[str, str] = field(default_factory=lambda: {"ce": "CE", "se": "SE"})
-    """What tables call the metrics."""
+    """Labels of the metrics in tables."""
     choices: tuple[int, ...] = (*NETWORK, 12, 14)
-    """The numbers in docs/choices.md that matter here."""
+    """The relevant numbers in docs/choices.md."""
     own_choices: Mapping[int, Choice] = field(default_factory=lambda: OWN_CHOICES)
-    """Choices among them that no learner's entry describes."""
+    """Those among them that no registry entry of a learner describes."""
     unstated: tuple[str, ...] = ()
-    """What else the paper does not say, and what is done here."""
+    """Further points that the paper leaves open, and what is done here."""
     errors: Callable[[str, str], ErrorKey] = lambda metric, column: None
-    """(metric, column) → where records keep the errors of single sequences."""
+    """(metric, column) → where a record keeps the error of each sequence."""
     paper_config: Callable[[Record], dict[str, Any]] = lambda record: VIDEO["paper"].values()
     """The same values as the record's config, at the paper's scale."""
     references: tuple[str, ...] = ()
-    """Rows that only show where the others stand: their numbers are not to be reached."""
+    """Rows that are shown for reference only."""
     bounds: bool = False
-    """The paper's numbers are bounds on growth, not losses."""
+    """Whether the paper's numbers are bounds on growth instead of losses."""
     figures: tuple[FigureSpec, ...] = ()
 
 
@@ -101,13 +98,13 @@ class Row:
     learner: str
     """Its name in the registry."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """The options that make the variant."""
+    """Options that define the variant."""
     label: str = ""
     """The name in reports; empty: the row's name."""
     inherit: bool = True
-    """Start from the defaults and the tuned values of the learner; else only values tuned for this row serve."""
+    """Start from the defaults and tuned values of the learner; otherwise use only values tuned for this row."""
     compared_with: str = ""
-    """The row whose numbers in the paper it is compared with; empty: the paper has nothing like it."""
+    """The row of the paper that it is compared with; empty: none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,34 +115,34 @@ class Experiment:
     about: str
     """One line for the command line."""
     rows: Mapping[str, Sequence[str]]
-    """By data: the rows that are compared."""
+    """{data: rows to compare}."""
     variants: Mapping[str, Row] = field(default_factory=dict)
     """Rows that are not simply a learner of the registry."""
     any_learner: bool = True
-    """Any learner of the registry may take part, on any data."""
+    """Whether any learner of the registry may be added as a row, on any data."""
     config: Callable[[str, str], Any] = lambda data, scale: VIDEO[scale]
     """(data, scale) → the size of a run."""
     seeds: Mapping[str, int] = field(default_factory=lambda: {scale: VIDEO[scale].seeds for scale in VIDEO})
-    """By scale: trials, unless the command says otherwise."""
+    """{scale: default number of trials}."""
     values: Callable[[RunSpec], dict[str, Any]]
-    """Every value that decides the numbers of a run, for its record."""
+    """Every value that determines the results of a run, for its record."""
     run: Callable[[RunSpec, RunContext], Result]
     cells: Callable[[Record], Cells]
     paper: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
-    """The paper's cells: metric, row, column."""
+    """The paper's cells by metric, row and column."""
     trains: Callable[[RunSpec], list[RunSpec]] = lambda spec: []
     """Trainings that a run needs; several runs may share one."""
     single_thread: bool = False
-    """Networks so small that a second thread slows them down."""
+    """Whether the networks are so small that a second thread slows them down."""
     compared_by: tuple[str, str] | None = None
-    """Phase and metric of the errors by which rows are compared sequence by sequence."""
+    """Phase and metric by which rows are compared, sequence by sequence."""
     reference: str = "ptncn"
-    """The row with which the others are compared."""
-    page: Page
+    """The row that the others are compared with."""
+    page: PageSpec
     """Text and figures for the report."""
 
     def row(self, name: str) -> Row:
-        """What a row of the table is."""
+        """The definition of a row of the table."""
         return self.variants.get(name) or Row(name, label=describe(name).label)
 
     def all_rows(self) -> list[str]:
@@ -164,10 +161,10 @@ class Experiment:
         options: Mapping[str, Any] | None = None,
         arguments: tuple[str, ...] = (),
     ) -> list[RunSpec]:
-        """Every run of the experiment, or those asked for. Unknown names are errors before anything runs.
+        """Every run of the experiment, or the selected ones. Unknown names are errors before anything runs.
 
-        `config` and `options` override fields of the run's config and options of the learner; `arguments` are those
-        of the command that say so.
+        `config` and `options` override fields of the run's config and options of the learner; `arguments` are the
+        arguments of the command that set them.
         """
         if scale not in SCALES:
             raise ValueError(unknown("scale", scale, SCALES))
@@ -204,7 +201,7 @@ class Experiment:
         return replace(size, **changes) if changes else size
 
     def _choose_rows(self, column: str, wanted: Sequence[str] | None, *, asked: bool) -> Sequence[str]:
-        """The rows of a column. Where no column was asked for, a row that is listed elsewhere is left out here."""
+        """The rows of a column. If no column was selected, a row that is only listed for another one is left out."""
         listed = self.rows.get(column) or next(iter(self.rows.values()))
         everywhere = self.all_rows()
         for name in wanted or ():
@@ -218,56 +215,9 @@ class Experiment:
         return [name for name in wanted if asked or name in listed or name not in everywhere]
 
 
-def perform(experiment: Experiment, spec: RunSpec, context: RunContext, out: Path) -> Record:
-    """Carry out a run and write its record; with `resume`, a finished run is not repeated."""
-    config = json.loads(json.dumps(experiment.values(spec), default=str))
-    if context.resume:
-        known = read_result(spec, out)
-        if isinstance(known, Record) and stable(known.config) == stable(config):
-            return known
-    record = Record(
-        experiment=spec.experiment,
-        model=spec.row,
-        data=spec.data,
-        scale=spec.scale,
-        seed=spec.seed,
-        config=config,
-        command=spec.command(),
-        started=_now(),
-    )
-    record.write(spec.path(out))
-    try:
-        for name, value in experiment.run(spec, context).fields().items():
-            setattr(record, name, value)
-        record.status = "finished"
-    except (Interrupted, KeyboardInterrupt):
-        raise
-    except Exception as error:
-        record.status = "failed"
-        record.notes.append(f"{type(error).__name__}: {error}")
-    record.finished = _now()
-    record.write(spec.path(out))
-    return record
-
-
-def read_result(spec: RunSpec, out: Path) -> Record | str:
-    """The record of a finished run, or why there is none."""
-    try:
-        record = read_record(spec.path(out))
-    except RecordError as error:
-        return str(error)
-    if record.status == "finished":
-        return record
-    return f"{spec}: {record.status}: {'; '.join(record.notes) or 'it did not finish'}"
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-# Rows that several tables share: the P-TNCN beyond the paper's settings. The row `ptncn` is the paper's network.
+# Rows of several tables: the P-TNCN with settings beyond the paper. The row `ptncn` is the paper's network.
 BEST = Row("ptncn", {"preset": "best"}, "P-TNCN (best)", inherit=False, compared_with="ptncn")
-"""The settings that this package found best on validation videos."""
+"""The settings that were best on validation videos."""
 
 MEMORY = Row(
     "ptncn",

@@ -1,4 +1,4 @@
-"""The appendix's one-shot table: trained on digits, letters seen once while learning, then clothes without."""
+"""The one-shot table of the appendix: after digits, learn letters in one pass, then predict clothes, frozen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ptncn.experiments.experiment import (
     VARIANTS,
     Cells,
     Experiment,
-    Page,
+    PageSpec,
     paper_cells,
 )
 from ptncn.experiments.phases import PhasedRun, final_phase
@@ -26,12 +26,12 @@ from ptncn.learners.registry import option_names
 from ptncn.records import Record
 
 STEP_SIZE = 0.01
-"""The paper's step size of plain SGD while letters are learnt."""
+"""The paper's step size of plain SGD for the letters."""
 TASKS = "mnist+notmnist+fashion-mnist"
 
 
 def training(spec: RunSpec) -> RunSpec:
-    """The learner of table I that was trained on the first dataset."""
+    """The training of table I on the first dataset."""
     return replace(spec, data=tasks(spec.data)[0])
 
 
@@ -43,7 +43,7 @@ def tasks(data: str) -> list[str]:
 
 
 def sgd_options(learner: str) -> dict[str, Any]:
-    """Plain SGD. As in training in the paper, updates are rescaled to norm 1, or gradients clipped at 1."""
+    """Plain SGD. As in the paper's training, updates are rescaled to norm 1, or gradients clipped at 1."""
     wanted = {"optimizer": "sgd", "lr": STEP_SIZE}
     if "clip" in option_names(learner):
         return {**wanted, "clip": 1.0}
@@ -97,13 +97,13 @@ def cells(record: Record) -> Cells:
     }
 
 
-PAGE = Page(
+PAGE = PageSpec(
     title="Appendix: letters seen once, then clothes with frozen weights",
-    question="A network trained on digits sees letters once, tested on each video before it learns from it, with plain "
-    "SGD at 0.01; then it sees clothes with frozen weights. How well does it predict either?",
+    question="A network trained on digits sees each letter video once, and is tested on it before it learns from it by "
+    "plain SGD at 0.01. Then it sees clothes with frozen weights. How well does it predict both?",
     unstated=(
-        "The paper does not say whether updates are rescaled while letters are learnt. Here those of the P-TNCN are "
-        "rescaled to norm 1, and gradients of the others are clipped at 1, as in training.",
+        "The paper does not say whether updates are rescaled during the pass over letters. Here those of the P-TNCN "
+        "are rescaled to norm 1, and the gradients of the others are clipped at 1, as in training.",
     ),
     errors=lambda metric, column: (column.split(" ")[0], metric),
     figures=(PREQUENTIAL_CURVES, FILMS),

@@ -1,11 +1,11 @@
-"""The appendix's figure: networks trained on two objects see one, and three."""
+"""The figure of the appendix: networks trained on two objects predict videos of one and of three."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from ptncn.experiments.experiment import FILMS, NETWORK, VARIANTS, Cells, Experiment, Page
+from ptncn.experiments.experiment import FILMS, NETWORK, VARIANTS, Cells, Experiment, PageSpec
 from ptncn.experiments.phases import PhasedRun, final_phase
 from ptncn.experiments.run import RunContext, RunSpec
 from ptncn.experiments.runner import Result, execute_once, trained_learner
@@ -13,7 +13,7 @@ from ptncn.records import Record
 
 ROWS = ("lstm-bptt", "ptncn", "ptncn-best", "copy")
 OBJECTS = (1, 2, 3)
-"""Two are what the networks were trained on."""
+"""The networks were trained on two."""
 
 
 def values(spec: RunSpec) -> dict[str, Any]:
@@ -45,10 +45,10 @@ def cells(record: Record) -> Cells:
     }
 
 
-PAGE = Page(
+PAGE = PageSpec(
     title="Appendix: one and three objects after two",
-    question="Networks trained on two objects see one, and three, with frozen weights. The paper shows frames and "
-    "gives no numbers; two objects are here for comparison.",
+    question="Networks trained on two objects predict one and three, with frozen weights. The paper shows frames and "
+    "gives no numbers; two objects are included for comparison.",
     errors=lambda metric, column: (f"objects/{column.rpartition(' ')[2]}", metric),
     choices=(*NETWORK, 12),
     figures=(replace(FILMS, options={**FILMS.options, "skip": ("objects/2",)}),),  # two objects are in table I

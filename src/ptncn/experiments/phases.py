@@ -1,4 +1,4 @@
-"""What a run consists of: phases, each one pass over some data, and meters of single sequences."""
+"""The phases of a run, each one pass over some data, and meters per sequence."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from ptncn.data.sequences import Batch, SequenceDataset
 from ptncn.experiments.run import RunSpec
 from ptncn.learner import Learner, Step
 from ptncn.metrics import make_metric
+from ptncn.records import RENAMED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,15 +34,15 @@ class Phase:
     batch_size: int
     learn: bool = False
     limit: int | None = None
-    """Number of sequences at most; None for all."""
+    """Maximum number of sequences; None for all."""
     shuffle_seed: int | None = None
     epoch: int = 0
     select: bool = False
-    """Keep the learner as it is now if this phase has the smallest error (of the first metric) so far."""
+    """Keep the current learner if this phase has the smallest error so far, by the first metric."""
     keep_errors: bool = False
-    """The record gets the error of each sequence."""
+    """Whether the record keeps the error of each sequence."""
     film: int = 0
-    """Number of sequences to keep with their predictions."""
+    """Number of sequences to record with their predictions."""
 
     def __len__(self) -> int:
         """Number of batches."""
@@ -55,23 +56,23 @@ class Phase:
 
 @dataclass(frozen=True, kw_only=True)
 class PhasedRun:
-    """A learner and the phases it goes through. Checkpoints are in a folder of its name and key."""
+    """A learner and its phases. Checkpoints are in a folder named after `name` and `key`."""
 
     name: str
     config: Mapping[str, Any]
-    """Every value that decides the numbers, the data aside."""
+    """Every value but the data that determines the results."""
     start: Callable[[], Learner]
     phases: tuple[Phase, ...]
     curve_metric: str
     """The metric of the learning curve."""
     decay: float = 1.0
-    """The step size falls to this share over the learning phases."""
+    """The step size falls linearly to this share over the learning phases."""
     patience: int | None = None
     """End after this many selecting phases in a row without a smaller error."""
     after_phase: Callable[[str, Mapping[str, float]], None] | None = None
-    """Called with the name and the metrics of each phase that has ended."""
+    """Called with the name and the metrics of each finished phase."""
     keep: bool = False
-    """Keep the learner at the end, so that repeating the run returns it at once."""
+    """Whether to keep the trained learner, so that the same run returns it at once next time."""
 
     @property
     def datasets(self) -> dict[str, Any]:
@@ -89,21 +90,22 @@ class PhasedRun:
 
 
 def stable(config: Any) -> Any:
-    """The same config wherever tuned values are kept: only the name of their file counts.
+    """The config in the words of the first version, so that checkpoints of any version are found.
 
-    >>> stable({"tuned": "tuned/ptncn-mnist.json"})  # the folder of earlier versions
-    {'tuned': 'configs/ptncn-mnist.json'}
+    >>> stable({"row": "ptncn", "tuned": "tuned/ptncn-mnist.json"})
+    {'model': 'ptncn', 'tuned': 'configs/ptncn-mnist.json'}
     """
     if not isinstance(config, Mapping):
         return config
-    plain = {name: stable(value) for name, value in config.items()}
+    former = {new: old for old, new in RENAMED.items()}
+    plain = {former.get(name, name): stable(value) for name, value in config.items()}
     if isinstance(plain.get("tuned"), str):
         plain["tuned"] = f"configs/{PurePosixPath(plain['tuned']).name}"
     return plain
 
 
 def epoch_phases(spec: RunSpec, number: int) -> tuple[Phase, Phase]:
-    """Learn from all of the training data, then take the validation error."""
+    """One epoch: learn from the training data, then validate."""
     config, splits = spec.config, spec.splits
     learn = Phase(
         name=f"train/{number}",
@@ -127,7 +129,7 @@ def epoch_phases(spec: RunSpec, number: int) -> tuple[Phase, Phase]:
 
 
 def final_phase(spec: RunSpec, name: str = "test", *, film: int = 0) -> Phase:
-    """The test set of the data of a spec; for text, errors are in the order of its batches."""
+    """A pass over the test set of a spec; for text, errors are in the order of the batches."""
     return Phase(
         name=name,
         data=spec.splits.test,
@@ -140,7 +142,7 @@ def final_phase(spec: RunSpec, name: str = "test", *, film: int = 0) -> Phase:
 
 
 def training_run(spec: RunSpec) -> PhasedRun:
-    """Training and selection of the learner of a spec; tables that need the same learner share it."""
+    """The training of a spec's learner with selection by validation; tables share its result."""
     return PhasedRun(
         name=f"training-{spec.row}-{spec.data.replace('/', '-')}-{spec.seed}",
         config=spec.values(),
@@ -156,7 +158,7 @@ def training_run(spec: RunSpec) -> PhasedRun:
 class SequenceErrors:
     """The sum of one error over the scored frames of each sequence, and their number.
 
-    Tables have the mean over all frames of all sequences; paired tests take the mean of each sequence.
+    Tables show the mean over all frames of all sequences; paired tests use the mean of each sequence.
     """
 
     def __init__(self, metric: str) -> None:
@@ -174,7 +176,7 @@ class SequenceErrors:
             self._sum, self._count = self._sum + errors, self._count + step.scored
 
     def close(self) -> None:
-        """The sequences of this batch ended."""
+        """End the sequences of this batch."""
         if self._sum is not None and self._count is not None:
             self.sums += self._sum.tolist()
             self.counts += self._count.tolist()
@@ -195,7 +197,7 @@ class SequenceErrors:
         self.sums, self.counts, self._sum, self._count = [], [], None, None
 
     def tree(self) -> dict[str, Any]:
-        """May only be called between batches."""
+        """Call this only between batches."""
         return {"sums": list(self.sums), "counts": list(self.counts)}
 
     def load_tree(self, tree: Mapping[str, Any]) -> None:
@@ -204,7 +206,7 @@ class SequenceErrors:
 
 
 class Film:
-    """The first sequences of a phase, the predictions of them, and the size of each layer's error."""
+    """The first sequences of a phase, their predictions, and the surprise of each layer."""
 
     name = "film"
 
@@ -220,7 +222,7 @@ class Film:
         self._surprise.append([float(e.square().sum(-1).mean()) for e in step.errors])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """(T, N, n) bytes of both, and (T, layers) the mean squared length of the error units."""
+        """(T, N, n) bytes of both, and (T, layers) twice the surprise: the mean squared norm of the error units."""
 
         def pixels(frames: list[Tensor]) -> NDArray[np.uint8]:
             return (torch.stack(frames).clamp(0, 1) * 255).round().byte().numpy()

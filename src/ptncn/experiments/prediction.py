@@ -17,7 +17,7 @@ from ptncn.experiments.experiment import (
     Cells,
     ErrorKey,
     Experiment,
-    Page,
+    PageSpec,
     paper_cells,
 )
 from ptncn.experiments.run import RunContext, RunSpec
@@ -39,12 +39,12 @@ VIDEO_ROWS = (
     "lstm-rtrl",
     "ptncn",
     "ptncn-best",
-    "elstm-rtrl",  # this and those below are not in the paper: exact RTRL at its 1,000 units
+    "elstm-rtrl",  # not in the paper, like the next: exact RTRL at its 1,000 units
     "copy",  # a learner that does not beat this has learnt nothing
 )
 FUTURE_VIDEOS = 1_000
 ONLINE_TEXT_ROWS = ("lru-rtrl", "elstm-rtrl", "lstm-snap1", "lstm-immediate")
-"""Not in the paper: online rivals published since."""
+"""Not in the paper: online learners published since."""
 TEXT_ROWS = (
     "lstm-tbptt",
     "lstm-bptt",
@@ -61,7 +61,7 @@ TEXT_ROWS = (
     *ONLINE_TEXT_ROWS,
 )
 STREAM_ROWS = ("lstm-tbptt", "ptncn", "ptncn-memory", *ONLINE_TEXT_ROWS)
-"""Text without an end: learners that unroll a whole sequence cannot take part."""
+"""Continuous text: learners that unroll a whole sequence cannot be used."""
 
 
 def values(spec: RunSpec) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def run(spec: RunSpec, context: RunContext) -> Result:
 
 
 def future_errors(learner: Dreamer, videos: SequenceDataset, count: int, context: int = 10) -> dict[str, float]:
-    """CE and SE of the frames after `context`, all predicted from those before, over the first `count` videos."""
+    """CE and SE of the frames after `context`, all predicted from the context, over the first `count` videos."""
     ce = se = frames = 0.0
     for first in range(0, count, 20):
         x = videos.batch(range(first, min(first + 20, count))).x
@@ -108,15 +108,15 @@ def _paper_config(record: Record) -> dict[str, Any]:
     return {name: value for name, value in config.values().items() if name != "canvas" or config == VIDEO["paper"]}
 
 
-PAGE = Page(
+PAGE = PageSpec(
     title="Table I: the next frame, the next character",
     question="How well does each learner predict the next frame of two bouncing objects, and the next character of a "
-    "text? All see the same sequences in the same order; the best epoch by validation is tested.",
+    "text? All see the same sequences in the same order; the epoch with the best validation error is tested.",
     metrics=(
         CE,
         SE,
         "**CE and SE of frames 11 to 20**: all ten predicted from the first ten, over the first 1,000 test videos. The "
-        "paper's numbers of LSTM-FP and LSTM-CFP, from Srivastava et al., are of this kind; they are not comparable "
+        "paper's numbers for LSTM-FP and LSTM-CFP, from Srivastava et al., are of this kind and cannot be compared "
         "with the one-step CE of the other rows.",
         "**BPC**: bits per character, on validation and test text. Lower is better.",
     ),
@@ -129,12 +129,12 @@ PAGE = Page(
         "test_bpc": "test BPC",
     },
     unstated=(
-        "Epochs, the size of the validation set and the schedule of the step size are not given; those used here are "
-        "in the table of the scale.",
+        "The paper gives neither the epochs nor the size of the validation set nor the schedule of the step size; the "
+        "table of sizes has those used here.",
         "Step sizes of all learners were chosen on validation data, never on test data.",
         "“Last frame again” is not in the paper: a learner that does not beat it has learnt nothing.",
-        "Penn Treebank is read one sentence a sequence. “Penn Treebank, continuous” carries the state from sentence to "
-        "sentence, as most published numbers do; the two are not comparable.",
+        "Penn Treebank is read one sentence per sequence. “Penn Treebank, continuous” carries the state from sentence "
+        "to sentence, as most published numbers do; the two are not comparable.",
     ),
     errors=_errors,
     paper_config=_paper_config,

@@ -1,4 +1,4 @@
-"""One run: its specification by plain values, and the context that it runs in."""
+"""One run: its specification as plain values, and the context in which it runs."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from ptncn.system import ENDINGS
 TUNED = Path(__file__).parent / "tuned"
 """The tuned values of the package: NAME-DATA.json."""
 TUNED_ON = {"video": "mnist", "text": "ptb"}
-"""The dataset whose tuned values serve others of the same kind."""
+"""The dataset whose tuned values are used for others of the same kind."""
 ONLINE_NAME = "continual"
-"""The name under which values tuned one sequence at a time are kept; no others serve there."""
+"""The name of values tuned with one sequence at a time; that setting uses no others."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
-    """All that decides the numbers of a run. Any process can carry it out.
+    """Everything that determines the results of a run, so that any process can carry it out.
 
-    An experiment makes these; a training that several tables share is a spec as well.
+    Experiments make these. A training that several tables share is a spec too.
     """
 
     experiment: str
@@ -54,7 +54,7 @@ class RunSpec:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the learner that override all others."""
     inherit: bool = True
-    """Start from the defaults and the tuned values of the learner; else only values tuned for this row serve."""
+    """Start from the defaults and tuned values of the learner; otherwise use only values tuned for this row."""
     tuned: Path | None = TUNED
     """The folder of tuned values; None: defaults only."""
     arguments: tuple[str, ...] = ()
@@ -94,14 +94,14 @@ class RunSpec:
     def learner_options(self) -> dict[str, Any]:
         options = dict(self._chosen[0])
         if "hidden_sizes" in options:
-            options.pop("hidden_size", None)  # `--option hidden_sizes=…` says the same
+            options.pop("hidden_size", None)  # `--option hidden_sizes=…` replaces it
         return options
 
     def make_learner(self) -> Learner:
         return make(self.learner, input_size=self.splits.train.input_size, **self.learner_options)
 
     def check(self) -> None:
-        """Refuse a learner that stores every step on data without an end."""
+        """Raise ValueError for a learner that stores every step on data without an end."""
         if self.splits.entry.continuous and describe(self.learner).memory.endswith("T"):
             raise ValueError(
                 f"{self.learner} stores every step of a sequence, and {self.data} is one long sequence; "
@@ -109,20 +109,20 @@ class RunSpec:
             )
 
     def values(self) -> dict[str, Any]:
-        """Everything that decides what is learnt, the data aside, as records keep it."""
+        """Everything but the data that determines what is learnt, for the record."""
         self.check()
         return {
-            "model": self.row,
+            "row": self.row,
             "data": self.data,
             "source": self.splits.source,
             "seed": self.seed,
             "tuned": self._chosen[1],
-            "setting": self.config.values(),
+            "run_config": self.config.values(),
             "options": self.learner_options,
         }
 
     def notes(self) -> list[str]:
-        """What a reader of the table should know about this training."""
+        """Notes on this training for readers of the table."""
         lines = [f"{name} was not used: the embedded {used} stand in for it" for name, used in self.stand_ins.items()]
         if describe(self.learner).size_class == "exact":
             lines.append(_exact_note(self))
@@ -147,7 +147,7 @@ def _exact_note(spec: RunSpec) -> str:
 
 
 def options_for(spec: RunSpec) -> tuple[dict[str, Any], str | None]:
-    """All options of the learner of a spec, and the name of the file of tuned values that they come from, if any."""
+    """The options of the learner of a spec, and the file of tuned values that was used, if any."""
     kind, online = spec.splits.kind, spec.config.batch_size == 1
     entry = describe(spec.learner)
     defaults = entry.default_options(kind, online=online) if spec.inherit else {}
@@ -161,7 +161,7 @@ def options_for(spec: RunSpec) -> tuple[dict[str, Any], str | None]:
 
 
 def find_tuned(owners: tuple[str, ...], kind: str, data: str, folder: Path | None) -> Path | None:
-    """The first file of tuned values among those of some rows or learners, for this data or for its kind."""
+    """The first file of tuned values of these rows or learners, for this data or its kind."""
     if folder is None:
         return None
     for owner in dict.fromkeys(owners):
@@ -200,19 +200,19 @@ class Stop:
         self.requested = True
 
 
-class Crew:
-    """The processes that carry out a run: here, this one alone."""
+class ProcessGroup:
+    """The processes that share a run: here, only this one."""
 
     def share(self, learner: Learner, key: str) -> Learner:
-        """The learner as all of them use it; `key` is that of the run."""
+        """The learner that every process uses; `key` identifies the run."""
         return learner
 
     def agree(self, due: bool, stopping: bool) -> tuple[bool, bool]:
-        """Whether all of them save, and stop, after this batch."""
+        """Whether all processes save, and stop, after this batch."""
         return due, stopping
 
     def save(self, path: Path, learner: Learner, state: Any = None, extra: Any = None) -> None:
-        """Write a checkpoint, and go on when it is there for all of them."""
+        """Write a checkpoint, and return when every process can read it."""
         checkpoint.save(path, learner, state, extra)
 
 
@@ -261,16 +261,16 @@ class Reporter:
 
 @dataclass
 class RunContext:
-    """What a run needs to know about the process it is in."""
+    """The environment of a run: folders, checkpoints, progress and requests to stop."""
 
     runs: Path = Path("runs")
     """Folder of checkpoints and trained learners."""
     resume: bool = False
     """Continue from checkpoints."""
     fresh: bool = False
-    """Train again what was trained before."""
+    """Repeat trainings that have a result."""
     every: float = 60.0
     """Seconds between checkpoints."""
     reporter: Reporter = field(default_factory=Reporter)
     stop: Stop = field(default_factory=Stop)
-    crew: Crew = field(default_factory=Crew)
+    group: ProcessGroup = field(default_factory=ProcessGroup)

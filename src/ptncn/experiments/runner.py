@@ -1,7 +1,7 @@
 """The training loop: phases over data, with checkpoints.
 
-A checkpoint is written between two batches and has everything needed to continue: a run that was killed and
-resumed ends with the same numbers, bit for bit on the same machine.
+Checkpoints are written between batches and hold everything needed to continue: a run that is killed and resumed ends
+with the same numbers, bit for bit on the same machine.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Result:
         return float(self.phases[phase]["metrics"][metric])
 
     def describe(self, *specs: RunSpec) -> None:
-        """Add what a reader should know about the data and the learners of these specs."""
+        """Add the notes and stand-ins of these specs."""
         self.notes = list(dict.fromkeys([*self.notes, *(line for spec in specs for line in spec.notes())]))
         for spec in specs:
             self.stand_ins |= spec.stand_ins
@@ -72,7 +72,7 @@ class Result:
 
 
 def train(spec: RunSpec, context: RunContext) -> Result:
-    """The trained learner of a spec: the one that was kept, or trained now."""
+    """Train the learner of a spec, or load it if that was done before."""
     return execute(training_run(spec), context)
 
 
@@ -83,7 +83,7 @@ def trained_learner(spec: RunSpec, context: RunContext) -> Learner:
 
 
 def execute_once(phased: PhasedRun, context: RunContext) -> Result:
-    """Execute a run whose result is recorded at once, and leave no checkpoint behind."""
+    """Execute a run and remove its checkpoints, since its result is recorded at once."""
     result = execute(phased, context)
     tidy(phased, context)
     return result
@@ -120,17 +120,17 @@ def train_and_test(spec: RunSpec, name: str, config: dict[str, Any], context: Ru
 
 @dataclass
 class _Progress:
-    """How far a run is. All of it but the learner and its state is plain, and goes into a checkpoint's `extra`."""
+    """The progress of a run. Everything but the learner and its state is stored in the `extra` of a checkpoint."""
 
     learner: Learner
     curve: Prequential
     state: Any = None
     index: int = 0
-    """The phase under way."""
+    """The current phase."""
     batch: int = 0
-    """Number of its batches that are done."""
+    """Number of finished batches in it."""
     learnt: int = 0
-    """Number of batches learnt from, over all phases."""
+    """Number of batches learnt from in all phases."""
     meters: list[SequenceErrors] = field(default_factory=list)
     film: dict[str, Any] | None = None
     results: dict[str, Any] = field(default_factory=dict)
@@ -147,7 +147,7 @@ class _Progress:
 
 
 def execute(phased: PhasedRun, context: RunContext) -> Result:
-    """Go through the phases of a run, or through the rest of them."""
+    """Carry out the phases of a run, or those that remain."""
     folder = context.runs / phased.folder
     if phased.keep and (folder / LAST).is_file() and not context.fresh:
         return _result(_load(folder / LAST, phased), phased)
@@ -162,7 +162,7 @@ def execute(phased: PhasedRun, context: RunContext) -> Result:
     if phased.keep:
         if progress.best is not None:
             progress.learner = checkpoint.load(folder / BEST).learner
-        context.crew.save(folder / LAST, progress.learner, None, progress.tree(phased.key))
+        context.group.save(folder / LAST, progress.learner, None, progress.tree(phased.key))
         (folder / PROGRESS).unlink(missing_ok=True)
         (folder / BEST).unlink(missing_ok=True)
     return _result(progress, phased)
@@ -180,7 +180,7 @@ def tidy(phased: PhasedRun, context: RunContext) -> None:
 def _begin_or_resume(phased: PhasedRun, context: RunContext, folder: Path) -> _Progress:
     resumed = context.resume and (folder / PROGRESS).is_file()
     progress = _load(folder / PROGRESS, phased) if resumed else _Progress(phased.start(), _new_curve(phased))
-    progress.learner = context.crew.share(progress.learner, phased.key)
+    progress.learner = context.group.share(progress.learner, phased.key)
     return progress
 
 
@@ -201,7 +201,7 @@ def _continue(phased: PhasedRun, progress: _Progress, context: RunContext, folde
             loss = progress.curve.compute()["faded"] if phase.learn else progress.meters[0].compute()
             context.reporter.advance(x.shape[0] * x.shape[1], phased.curve_metric, loss)
             now = time.monotonic()
-            due, stopping = context.crew.agree(now - saved >= context.every, context.stop.requested)
+            due, stopping = context.group.agree(now - saved >= context.every, context.stop.requested)
             if due or stopping:
                 progress.seconds, clock = progress.seconds + now - clock, now
                 _save(phased, progress, context, folder)
@@ -261,7 +261,7 @@ def _one_batch(phased: PhasedRun, phase: Phase, progress: _Progress, x: Tensor, 
 
 
 def _set_step_size(phased: PhasedRun, progress: _Progress) -> None:
-    """Linear from 1 to `decay`; a learner without a step size has nothing to set."""
+    """Decay the step size linearly to the share `decay`, if the learner has one."""
     learner = progress.learner
     if phased.decay != 1.0 and has_step_size(learner):
         total = sum(len(each) for each in phased.phases if each.learn)
@@ -280,12 +280,12 @@ def _close(phase: Phase, progress: _Progress, context: RunContext, folder: Path)
     value = metrics[phase.metrics[0]]
     if phase.select and (progress.best is None or value < progress.best):
         progress.best = value
-        context.crew.save(folder / BEST, progress.learner)
+        context.group.save(folder / BEST, progress.learner)
 
 
 def _save(phased: PhasedRun, progress: _Progress, context: RunContext, folder: Path) -> None:
     progress.peak = max(progress.peak, peak_memory())
-    context.crew.save(folder / PROGRESS, progress.learner, progress.state, progress.tree(phased.key))
+    context.group.save(folder / PROGRESS, progress.learner, progress.state, progress.tree(phased.key))
 
 
 def _load(path: Path, phased: PhasedRun) -> _Progress:

@@ -16,7 +16,7 @@ from ptncn.learners.registry import describe
 from ptncn.system import write_atomically
 
 CHECKS = 4
-"""Validation errors taken during a trial; a trial that is behind most others at one of them is pruned."""
+"""Validations during a trial; a trial that is behind most others at one of them is pruned."""
 
 
 class Pruned(Exception):  # noqa: N818 (not an error)
@@ -25,10 +25,10 @@ class Pruned(Exception):  # noqa: N818 (not an error)
 
 @dataclass(frozen=True)
 class Study:
-    """What is searched, and where the search is kept."""
+    """A search and where its state is stored."""
 
     spec: RunSpec
-    """The run that a trial makes, with the options of the trial."""
+    """The run of a trial, apart from the options that are searched."""
     minutes: float
     trials: int | None
     storage: Path
@@ -40,15 +40,15 @@ class Study:
 
 
 def suggest(trial: Any, learner: str) -> dict[str, Any]:
-    """The options of one trial."""
+    """Sample the options of one trial."""
     search = describe(learner).search
     if search is None:
-        raise ValueError(f"{learner!r} has nothing to tune")
+        raise ValueError(f"{learner!r} has no options to tune")
     return search(trial)
 
 
 def first_points(learner: str, kind: str, *, online: bool) -> list[dict[str, Any]]:
-    """What is tried before the search samples points of its own.
+    """The points to try before the search samples any.
 
     >>> [round(point["lr"], 4) for point in first_points("rnn-bptt", "video", online=False)]
     [0.001, 0.0003, 0.003, 0.0001, 0.01]
@@ -58,7 +58,7 @@ def first_points(learner: str, kind: str, *, online: bool) -> list[dict[str, Any
 
 
 def tune(study: Study, context: RunContext, report: Callable[[str], None]) -> dict[str, Any]:
-    """Search until the time or the trials are used up, and return the values found as a file holds them."""
+    """Search until the time or the trials are used up, and return the content of a file of tuned values."""
     try:
         import optuna
     except ModuleNotFoundError as error:
@@ -71,7 +71,8 @@ def tune(study: Study, context: RunContext, report: Callable[[str], None]) -> di
         pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=1),
         load_if_exists=True,
     )
-    search.sampler = optuna.samplers.TPESampler(seed=study.spec.seed + len(search.trials))  # not the same points again
+    seed = study.spec.seed + len(search.trials)  # a continued study must not sample the same points again
+    search.sampler = optuna.samplers.TPESampler(seed=seed)
 
     def objective(trial: Any) -> float:
         options = suggest(trial, study.spec.learner)
@@ -111,7 +112,7 @@ def tune(study: Study, context: RunContext, report: Callable[[str], None]) -> di
 def attempt(
     study: Study, options: dict[str, Any], name: str, context: RunContext, check: Callable[[int, float], None]
 ) -> float:
-    """Train once on the budget in `CHECKS` parts; the validation error after the last."""
+    """Train once, in `CHECKS` parts with a validation after each; return the last validation error."""
     config = study.spec.config
     spec = replace(study.spec, config=replace(config, epochs=1), options={**study.spec.options, **options})
     metric = spec.splits.metrics[0]
@@ -138,7 +139,7 @@ def summary(study: Study, search: Any, finished: list[Any]) -> dict[str, Any]:
     over = [trial for trial in search.trials if trial.state.is_finished()]
     ranked = sorted(finished, key=lambda trial: trial.value)[:5]
     return {
-        "model": study.spec.row,
+        "row": study.spec.row,
         "data": study.spec.data,
         "source": study.spec.splits.source,
         "options": best.user_attrs["options"],
@@ -146,17 +147,17 @@ def summary(study: Study, search: Any, finished: list[Any]) -> dict[str, Any]:
         "study": {
             "trials": len(over),
             "finished": len(finished),
-            "given_up": len(over) - len(finished),
+            "pruned": len(over) - len(finished),
             "best": [{"value": trial.value, "options": trial.user_attrs["options"]} for trial in ranked],
-            "setting": study.spec.config.values(),
+            "run_config": study.spec.config.values(),
             "when": time.strftime("%Y-%m-%d"),
         },
     }
 
 
 def write_tuned(found: dict[str, Any], folder: Path, *, online: bool) -> Path:
-    """Write the values found to `folder`, under the name by which runs find them."""
+    """Write tuned values to `folder`, under the name that runs look for."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{found['model']}-{ONLINE_NAME if online else found['data']}.json"
+    path = folder / f"{found['row']}-{ONLINE_NAME if online else found['data']}.json"
     write_atomically(path, (json.dumps(found, indent=1) + "\n").encode())
     return path

@@ -1,11 +1,11 @@
-"""Table III: networks see objects for the first time, with frozen weights."""
+"""Table III: trained networks predict new kinds of objects, with frozen weights."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from ptncn.experiments.experiment import FILMS_AND_SURPRISE, VARIANTS, Cells, Experiment, Page, paper_cells
+from ptncn.experiments.experiment import FILMS_AND_SURPRISE, VARIANTS, Cells, Experiment, PageSpec, paper_cells
 from ptncn.experiments.phases import PhasedRun, final_phase
 from ptncn.experiments.run import RunContext, RunSpec
 from ptncn.experiments.runner import Result, execute_once, trained_learner
@@ -17,7 +17,7 @@ DIRECTIONS = (f"notmnist{ARROW}mnist", f"mnist{ARROW}notmnist")
 
 
 def training(spec: RunSpec) -> RunSpec:
-    """The learner of table I that was trained on the first dataset."""
+    """The training of table I on the first dataset."""
     return replace(spec, data=ends(spec.data)[0])
 
 
@@ -56,10 +56,10 @@ def cells(record: Record) -> Cells:
     return {metric: {record.data: value} for metric, value in record.metrics.items()}
 
 
-PAGE = Page(
+PAGE = PageSpec(
     title="Table III: objects never seen, weights frozen",
-    question="What does a network that only knows digits make of letters, and the other way round, if its weights are "
-    "frozen? The P-TNCN still corrects its states.",
+    question="How well does a network trained on digits predict letters, and the other way round, with frozen weights? "
+    "The P-TNCN still corrects its states.",
     errors=lambda metric, column: ("test", metric),
     figures=(FILMS_AND_SURPRISE,),
 )

@@ -1,6 +1,6 @@
-"""What all learners with a recurrent cell share: cell, readout, optimiser, snapshots, the shape of a step.
+"""Base of all learners with a recurrent cell: cell, readout, optimiser, snapshots and the parts of a step.
 
-They agree on these points. The prediction for x_t is the readout of the hidden state after x_{t−1}, which is
+Conventions of all of them: the prediction for x_t is the readout of the hidden state after x_{t−1}, which is
 zero at the beginning. Scoring and learning start with the second observation of each row. A masked row is not
 scored, teaches nothing and keeps its state. The loss of a step is the negative log-likelihood of the scored
 rows, summed over features and rows and divided by the B rows of the batch.
@@ -22,9 +22,10 @@ from ptncn.learner import State, Step, check_batch_size, check_mask, check_obser
 from ptncn.learners.cells import Cell, Hidden, make_cell, make_readout
 from ptncn.registry import Registry, unknown
 
-OPTIMIZERS: Registry[Callable[..., torch.optim.Optimizer]] = Registry(
+GRADIENT_OPTIMIZERS: Registry[Callable[..., torch.optim.Optimizer]] = Registry(
     "optimizer",
-    entries={
+    "ptncn.gradient_optimizers",
+    {
         "rmsprop": torch.optim.RMSprop,
         "adam": torch.optim.Adam,
         "adagrad": torch.optim.Adagrad,
@@ -33,13 +34,13 @@ OPTIMIZERS: Registry[Callable[..., torch.optim.Optimizer]] = Registry(
         "nesterov": lambda parameters, lr: torch.optim.SGD(parameters, lr=lr, momentum=0.9, nesterov=True),
     },
 )
-"""Optimisers of learners that follow gradients: parameters, lr → one of `torch.optim`, at its defaults."""
+"""Optimisers of gradient-based learners: (parameters, lr) → an optimiser of `torch.optim` with its defaults."""
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
 @dataclass(kw_only=True)
 class RecurrentState(State):
-    """Where a batch of sequences is; tensors here never carry an autograd graph."""
+    """The state of a batch of sequences; its tensors carry no autograd graph."""
 
     kind: str
     """The registry name of the learner that began it."""
@@ -50,8 +51,8 @@ class RecurrentState(State):
 class RecurrentLearner(nn.Module):
     """Base of all learners with a recurrent cell and a linear readout.
 
-    A subclass names its `rule`, so that its kind is `<cell>-<rule>`, and says in `step` how it learns.
-    Options of its own go before `**common`, and into `options()`.
+    A subclass sets `rule`, which makes its kind `<cell>-<rule>`, and implements `step`. It takes its own options before
+    `**common` and adds them to `options()`.
     """
 
     rule: ClassVar[str]
@@ -77,7 +78,7 @@ class RecurrentLearner(nn.Module):
         """
         :param cell: "lstm", "gru", "rnn" or "rhn".
         :param output: distribution of the observations: "bernoulli", "gaussian" or "categorical".
-        :param optimizer: a name in `OPTIMIZERS`, at torch's settings.
+        :param optimizer: a name in `GRADIENT_OPTIMIZERS`, with PyTorch's default settings.
         :param clip: largest norm of the whole gradient; None for no limit.
         :param depth: micro-steps of an RHN.
         :param gate_bias: see `make_cell`.
@@ -90,7 +91,7 @@ class RecurrentLearner(nn.Module):
         check_positive("lr", lr)
         if clip is not None:
             check_positive("clip", clip)
-        check_choice("optimizer", optimizer, OPTIMIZERS)
+        check_choice("optimizer", optimizer, GRADIENT_OPTIMIZERS)
         check_choice("dtype", dtype, DTYPES)
         self.kind = f"{cell}-{self.rule}"
         self.input_size, self.hidden_size, self.clip = input_size, hidden_size, clip
@@ -99,7 +100,7 @@ class RecurrentLearner(nn.Module):
         self.cell = self.build_cell(cell, depth=depth, gate_bias=gate_bias, dtype=DTYPES[dtype])
         self.readout = make_readout(self.readout_size(), input_size, self.generator, dtype=DTYPES[dtype])
         self.build()
-        self.optimizer = OPTIMIZERS.find(optimizer)(self.parameters(), lr=lr)
+        self.optimizer = GRADIENT_OPTIMIZERS.find(optimizer)(self.parameters(), lr=lr)
         self._options = {
             "input_size": input_size,
             "hidden_size": hidden_size,
@@ -114,16 +115,16 @@ class RecurrentLearner(nn.Module):
         }
 
     def build_cell(self, name: str, *, depth: int, gate_bias: float | None, dtype: torch.dtype) -> Cell:
-        """The cell, drawn from `self.generator`; a learner with a cell of its own makes it here."""
+        """Make the cell from `self.generator`; override this for another kind of cell."""
         sizes = (self.input_size, self.hidden_size)
         return make_cell(name, *sizes, self.generator, depth=depth, gate_bias=gate_bias, dtype=dtype)
 
     def readout_size(self) -> int:
-        """Width of what the readout sees."""
+        """Number of inputs of the readout."""
         return self.hidden_size
 
     def build(self) -> None:
-        """Make further parameters, drawn from `self.generator`, before the optimiser takes stock of them."""
+        """Make further parameters from `self.generator`, before the optimiser is created."""
 
     @property
     def lr(self) -> float:
@@ -142,7 +143,7 @@ class RecurrentLearner(nn.Module):
         return self.begin_state(batch_size)
 
     def begin_state(self, batch_size: int) -> RecurrentState:
-        """The fresh state, of a subclass's own type if it needs more than the hidden state."""
+        """A fresh state; override this for a state with more than the hidden state."""
         return self.state_type(batch_size=batch_size, kind=self.kind, hidden=self.cell.begin(batch_size))
 
     def step(self, x: Tensor, state: Any, *, learn: bool = True, mask: Tensor | None = None) -> Step:
@@ -150,12 +151,12 @@ class RecurrentLearner(nn.Module):
         raise NotImplementedError
 
     def end(self, state: Any) -> None:
-        """Nothing is left to learn for a rule that updates at each step."""
+        """Check the state; a rule that updates at each step has nothing left to learn."""
         self.check_state(state)
 
     @torch.no_grad()
     def predict(self, state: Any) -> Tensor:
-        """(B, n) what comes next; changes nothing."""
+        """(B, n) the expected next observation; changes nothing."""
         self.check_state(state)
         return self.output.mean(self.logits(state))
 
@@ -165,20 +166,20 @@ class RecurrentLearner(nn.Module):
         return logits
 
     def check_state(self, state: Any) -> None:
-        """Refuse a state that another learner began, or one of another size."""
+        """Raise ValueError for the state of another learner, or one of another size."""
         check_begun_by(self.kind, self.state_type, state)
         for part in state.hidden:
             check_part(part, (state.batch_size, self.hidden_size), self.readout.weight.dtype)
 
     def check_step(self, x: Tensor, state: Any, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Everything that can be wrong with a step, found before anything changes; x and mask made ready."""
+        """Check the arguments of a step before anything changes; return x and mask in their final types."""
         self.check_state(state)
         like = self.readout.weight
         mask = check_mask(mask, state.batch_size, like.device)
         return check_observation(x, state.batch_size, self.input_size, like, mask), mask
 
     def outcome(self, logits: Tensor, x: Tensor, mask: Tensor | None, scored: Tensor) -> Step:
-        """The `Step` for logits (B, n) that met the observation x (B, n)."""
+        """The `Step` for logits (B, n) and the observation x (B, n)."""
         prediction = self.output.mean(logits)
         error = prediction - x
         if mask is not None:
@@ -186,14 +187,11 @@ class RecurrentLearner(nn.Module):
         return Step(prediction=prediction, logits=logits, errors=(error,), scored=scored)
 
     def apply_gradient(self) -> None:
-        """Clip what is in the parameters' `grad`, let the optimiser take its step, and empty them."""
+        """Clip the gradients, take a step of the optimiser, and clear them."""
         norm = nn.utils.clip_grad_norm_(self.parameters(), math.inf if self.clip is None else self.clip)
         if not torch.isfinite(norm):
             self.optimizer.zero_grad()
-            raise FloatingPointError(
-                f"the gradient's norm is {norm.item()}: learning has diverged. The weights were left as they "
-                f"are; a smaller lr than {self.lr} or scaled observations would help"
-            )
+            raise diverged(norm, self.lr)
         self.optimizer.step()
         self.optimizer.zero_grad()
 
@@ -210,12 +208,9 @@ class RecurrentLearner(nn.Module):
         }
 
     def restore(self, tree: Mapping[str, Any]) -> None:
-        """Take over a snapshot of an equal learner."""
+        """Restore the snapshot of a learner with the same options."""
         weights = tree["weights"]
-        wanted = {name: tuple(weight.shape) for name, weight in self.named_parameters()}
-        given = {name: tuple(weight.shape) for name, weight in weights.items()}
-        if wanted != given:
-            raise ValueError(f"snapshot of {self.kind!r}: expected weights {wanted}, got {given}")
+        check_weights(self.kind, dict(self.named_parameters()), weights)
         self.load_state_dict(weights)
         self.optimizer.load_state_dict(deepcopy(dict(tree["optimizer"])))
         self.generator.set_state(tree["generator"])
@@ -234,15 +229,29 @@ def keep_masked(mask: Tensor | None, new: Hidden, old: Hidden) -> Hidden:
     return tuple(torch.where(mask[:, None], after, before) for after, before in zip(new, old, strict=True))
 
 
+def diverged(norm: Tensor, lr: float) -> FloatingPointError:
+    return FloatingPointError(
+        f"the gradient's norm is {norm.item()}: learning has diverged. The weights were not changed; try an lr below "
+        f"{lr:g}, or scale the observations"
+    )
+
+
+def check_weights(kind: str, ours: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
+    """Raise ValueError for a snapshot with other weights, or weights of other shapes."""
+    expected, got = ({name: tuple(weight.shape) for name, weight in each.items()} for each in (ours, given))
+    if expected != got:
+        raise ValueError(f"snapshot of {kind!r}: expected weights {expected}, got {got}")
+
+
 def check_begun_by(kind: str, state_type: type, state: Any) -> None:
-    """Refuse a state that another learner began."""
+    """Raise ValueError for the state of another learner."""
     found = getattr(state, "kind", type(state).__name__)
     if found != kind or not isinstance(state, state_type):
         raise ValueError(f"state: expected one from begin() of {kind!r}, got one of {found!r}")
 
 
 def check_part(part: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> None:
-    """Refuse a state of another size or type."""
+    """Raise ValueError for a state of another size or type."""
     if part.shape != shape or part.dtype != dtype:
         raise ValueError(f"state: expected {shape} in {dtype}, got {tuple(part.shape)} in {part.dtype}")
 

@@ -1,4 +1,4 @@
-"""The two trivial baselines: the last observation, and the running mean."""
+"""Two trivial baselines: repeat the last observation, and predict the running mean."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ptncn.learners.base import (
 
 @dataclass(kw_only=True)
 class TrivialState(State):
-    """Where a batch of sequences is."""
+    """The state of a batch of sequences."""
 
     kind: str
     last: Tensor
@@ -32,11 +32,10 @@ class TrivialState(State):
 
 
 class TrivialLearner:
-    """Base of both: they say what they expect, and it becomes logits of the output distribution.
+    """Base of both: subclasses return the expected observation, which is converted to logits.
 
-    A probability is at least `floor` on its way to a logit: a copied pixel of exactly 0 or 1 would otherwise be
-    an infinite bet. `hidden_size` and `seed` are taken so that these stand in for any other
-    learner in one line, and mean nothing here.
+    Probabilities are clipped to `floor`, since a copied pixel of exactly 0 or 1 would have an infinite logit.
+    `hidden_size` and `seed` are accepted, so that any learner can be replaced by these, and are ignored.
     """
 
     kind: str
@@ -69,7 +68,7 @@ class TrivialLearner:
         }
 
     def expected(self, state: TrivialState) -> Tensor:
-        """(B, n) what the learner expects next."""
+        """(B, n) the expected next observation."""
         raise NotImplementedError
 
     def observe(self, x: Tensor, mask: Tensor | None) -> None:
@@ -110,7 +109,7 @@ class TrivialLearner:
         return {}
 
     def restore(self, tree: Mapping[str, Any]) -> None:
-        """Nothing was learnt, so nothing is taken over."""
+        """Nothing is learnt, so there is nothing to restore."""
 
     def _logits(self, state: TrivialState) -> Tensor:
         return self.output.to_logits(self.expected(state), self.floor)
@@ -121,7 +120,7 @@ class TrivialLearner:
 
 
 class Copy(TrivialLearner):
-    """The last observation of the row again; there is nothing to learn.
+    """Predicts the last observation of each row; learns nothing.
 
     >>> learner = Copy(2, output="gaussian")
     >>> state = learner.begin(1)
@@ -137,8 +136,9 @@ class Copy(TrivialLearner):
 
 
 class Mean(TrivialLearner):
-    """The mean of everything observed so far, in all rows and sequences alike: it is learnt, so learning can be
-    frozen, and a new sequence begins with what the others taught.
+    """Predicts the mean of all observations so far, over all rows and sequences.
+
+    The mean is learnt: `learn=False` freezes it, and a new sequence starts from that of the earlier ones.
 
     >>> learner = Mean(1, output="gaussian")
     >>> state = learner.begin(2)
@@ -168,7 +168,7 @@ class Mean(TrivialLearner):
         return {"count": self.count, "mean": self.mean.clone()}
 
     def restore(self, tree: Mapping[str, Any]) -> None:
-        """Take over a snapshot of an equal learner."""
+        """Restore the snapshot of a learner with the same options."""
         if tree["mean"].shape != self.mean.shape:
             raise ValueError(
                 f"snapshot: expected a mean of shape {tuple(self.mean.shape)}, got {tuple(tree['mean'].shape)}"

@@ -21,20 +21,20 @@ from ptncn.learners.cells import Hidden
 
 @dataclass(kw_only=True)
 class UnrolledState(RecurrentState):
-    """A recurrent state and the steps that an update will run through again, oldest first."""
+    """A recurrent state, and the stored steps that the next update goes back through, oldest first."""
 
     before: list[Hidden] = field(default_factory=list)
     """The hidden state before the first of those steps; TBPTT keeps it for each."""
     xs: list[Tensor] = field(default_factory=list)
-    """(B, n) what was observed."""
+    """(B, n) observations."""
     masks: list[Tensor | None] = field(default_factory=list)
-    """(B,) which rows were observed, None where all were."""
+    """(B,) rows that were observed; None for all."""
     scored_at: list[Tensor] = field(default_factory=list)
-    """(B,) which rows were scored."""
+    """(B,) rows that were scored."""
     fresh: int = 0
-    """How many of those steps, the latest, no update has learnt from yet."""
+    """Number of the latest steps that no update has used yet."""
     closed: bool = False
-    """Whether frozen steps have followed: what comes next does not join on to these."""
+    """Whether frozen steps have followed, so that later steps do not continue these."""
 
     def forget(self, keep: int = 0) -> None:
         """Drop all but the latest `keep` steps."""
@@ -47,19 +47,19 @@ class UnrolledState(RecurrentState):
 class UnrollingLearner(RecurrentLearner):
     """Base of BPTT, TBPTT and SAB.
 
-    Steps only store what they saw. An update runs through it again with gradients, with the fused kernel of
-    `torch.nn` where masks allow it; the weights have not changed meanwhile, so this is the same forward pass.
-    The loss is the mean over the steps on which any row was scored. Frozen steps store nothing; when learning
-    goes on after them, what came before is learnt first, and no gradient flows across the gap.
+    A step only stores its observation. An update repeats the forward pass with gradients, with the fused kernel of
+    `torch.nn` where masks allow it; the weights have not changed since. The loss is the mean over the steps on which
+    any row was scored. Frozen steps store nothing; when learning resumes after them, the steps before them are learnt
+    first, and no gradient flows across the gap.
     """
 
     state_type: ClassVar[type[RecurrentState]] = UnrolledState
 
     @torch.no_grad()
     def step(self, x: Tensor, state: Any, *, learn: bool = True, mask: Tensor | None = None) -> Step:
-        """Predict, observe `x` (B, n), advance `state` and, if this is to be learnt from, store it."""
+        """Predict, observe `x` (B, n), advance `state` and, with `learn`, store the step."""
         x, mask = self.check_step(x, state, mask)
-        observed = mask is None or bool(mask.any())  # a step with all rows masked is no step of a window
+        observed = mask is None or bool(mask.any())  # a step with all rows masked is not part of a window
         if learn and observed:
             self.check_room(state)
         logits = self.logits(state)
@@ -77,10 +77,10 @@ class UnrollingLearner(RecurrentLearner):
         return self.outcome(logits, x, mask, scored)
 
     def check_room(self, state: Any) -> None:
-        """Refuse to store more than there is room for."""
+        """Raise ValueError if no further step may be stored."""
 
     def store(self, x: Tensor, mask: Tensor | None, scored: Tensor, state: Any) -> None:
-        """Keep what an update needs to run through this step again."""
+        """Store what an update needs of this step."""
         if not state.before:
             state.before.append(state.hidden)
         state.xs.append(x.clone())  # the caller may reuse its buffer
@@ -93,13 +93,13 @@ class UnrollingLearner(RecurrentLearner):
         state.hidden = keep_masked(mask, self.cell(x, state.hidden), state.hidden)
 
     def end(self, state: Any) -> None:
-        """The sequences ended: learn from them."""
+        """The sequences ended: learn from what is stored."""
         self.check_state(state)
         self.update(state)
         state.forget()
 
     def update(self, state: Any) -> None:
-        """One step of the optimiser on the steps that were not learnt from yet, if any of them was scored."""
+        """Take one step of the optimiser on the steps not used yet, if any of them was scored."""
         with torch.enable_grad():
             loss = self.loss(state)
             if loss is not None:
@@ -108,7 +108,7 @@ class UnrollingLearner(RecurrentLearner):
         state.fresh = 0
 
     def loss(self, state: Any) -> Tensor | None:
-        """Mean over the fresh steps that were scored, a graph through all stored ones; None if none was."""
+        """The mean over the scored fresh steps, with a graph through all stored ones; None if none was scored."""
         if state.fresh == 0:
             return None
         scored = torch.stack(state.scored_at[-state.fresh :])  # (t, B)
@@ -116,12 +116,12 @@ class UnrollingLearner(RecurrentLearner):
         if steps == 0:
             return None
         logits = self.readout(self.visible(state)[-state.fresh :])  # (t, B, n)
-        surprise = self.output.nll(logits, torch.stack(state.xs[-state.fresh :]))  # (t, B)
-        loss: Tensor = torch.where(scored, surprise, 0.0).sum() / (steps * state.batch_size)
+        nll = self.output.nll(logits, torch.stack(state.xs[-state.fresh :]))  # (t, B)
+        loss: Tensor = torch.where(scored, nll, 0.0).sum() / (steps * state.batch_size)
         return loss
 
     def visible(self, state: Any) -> Tensor:
-        """(T, B, ·) what the readout saw when it predicted each of the T stored steps."""
+        """(T, B, ·) the inputs of the readout when it predicted each of the T stored steps."""
         hidden = state.before[0]
         states = [hidden[0]]
         xs, masks = state.xs[:-1], state.masks[:-1]  # the last observation predicts nothing that is stored
@@ -135,9 +135,9 @@ class UnrollingLearner(RecurrentLearner):
 
 
 def _only_padding(masks: list[Tensor | None]) -> bool:
-    """Whether no row is observed again once it was masked: then its later states are never read.
+    """Whether no row is observed again after it was masked, so that its later states are never read.
 
-    The fused kernel, which knows no masks, may run on over such rows: unscored, they leave no gradient.
+    The fused kernel has no masks. It may process such rows, because unscored rows have no gradient.
     """
     given = next((mask for mask in masks if mask is not None), None)
     if given is None:
@@ -161,7 +161,7 @@ class BPTT(UnrollingLearner):
 
     def __init__(self, input_size: int, hidden_size: int, *, max_length: int = 10_000, **common: Any) -> None:
         """
-        :param max_length: steps that may be stored before a missing `end` is called out.
+        :param max_length: steps that may be stored before a missing `end` is an error.
         :param common: see `RecurrentLearner`.
         """
         check_size("max_length", max_length)
@@ -172,7 +172,7 @@ class BPTT(UnrollingLearner):
         return {**super().options(), "max_length": self.max_length}
 
     def check_room(self, state: Any) -> None:
-        """Refuse to store an endless stream."""
+        """Raise ValueError for a stream without an end."""
         if len(state.xs) >= self.max_length and not state.closed:
             windowed = self.kind.replace("bptt", "tbptt")
             raise ValueError(
@@ -185,10 +185,9 @@ class BPTT(UnrollingLearner):
 class TBPTT(UnrollingLearner):
     """Every `stride` steps, back-propagation through the last `window` steps (Williams and Peng, 1990).
 
-    Each step is learnt from once: the loss is over the steps since the last update, and its gradient flows
-    back through up to `window` steps, to the hidden state as it was then. The state goes on as it is: an
-    update does not recompute it. `end` learns from the remainder. Memory does not grow, so that a stream need
-    never end.
+    Each step is learnt from once: the loss is over the steps since the last update, and its gradient flows back
+    through up to `window` steps, to the hidden state stored then. An update does not recompute the current state.
+    `end` learns from the remainder. Memory is bounded, so a stream need not end.
 
     >>> import torch
     >>> learner = TBPTT(3, 8, cell="gru", window=4, stride=2)
@@ -203,7 +202,7 @@ class TBPTT(UnrollingLearner):
 
     def __init__(self, input_size: int, hidden_size: int, *, window: int = 25, stride: int = 25, **common: Any) -> None:
         """
-        :param window: steps a gradient may flow back.
+        :param window: number of steps that gradients flow back.
         :param stride: steps between updates.
         :param common: see `RecurrentLearner`.
         """
@@ -211,7 +210,7 @@ class TBPTT(UnrollingLearner):
         check_size("stride", stride)
         if window < stride:
             raise ValueError(
-                f"window: expected at least the stride, {stride}, got {window}; steps would be forgotten before an "
+                f"window: expected at least the stride, {stride}, got {window}; steps would be dropped before an "
                 f"update learns from them"
             )
         self.window, self.stride = window, stride
@@ -229,7 +228,7 @@ class TBPTT(UnrollingLearner):
         return out
 
     def store(self, x: Tensor, mask: Tensor | None, scored: Tensor, state: Any) -> None:
-        """Keep the step, and the hidden state before it: it may become the start of a window."""
+        """Store the step and the hidden state before it, which may become the start of a window."""
         super().store(x, mask, scored, state)
         if len(state.before) < len(state.xs):
             state.before.append(state.hidden)

@@ -1,7 +1,7 @@
 """Recurrent cells: LSTM, GRU and Elman's RNN from `torch.nn`, and the recurrent highway network.
 
 A cell takes one differentiable step, `cell(x, hidden) -> hidden`, or many, `cell.unroll(xs, hidden)`, with
-the fused kernel where there is one. `hidden` is a tuple whose first entry is what a readout sees: `(h,)`, or
+the fused kernel where there is one. `hidden` is a tuple whose first entry is the input of the readout: `(h,)`, or
 `(h, c)` for the LSTM.
 """
 
@@ -20,13 +20,13 @@ Hidden = tuple[Tensor, ...]
 
 
 class Cell(nn.Module):
-    """What all cells share; `weight_ih_l0` (gates·H, n) and `weight_hh_l0` (gates·H, H) are their weights."""
+    """Base of all cells; `weight_ih_l0` (gates·H, n) and `weight_hh_l0` (gates·H, H) are their weights."""
 
     parts: ClassVar[int] = 1
     """Tensors in `hidden`."""
     gate_bias: ClassVar[float | None] = None
-    """Initial bias of the gate that decides how much of the past is kept, always the second of those stacked;
-    None where there is no such gate."""
+    """Initial bias of the gate that decides how much of the past is kept, which is always stacked second; None for a
+    cell without such a gate."""
 
     input_size: int
     hidden_size: int
@@ -50,7 +50,7 @@ class Cell(nn.Module):
         return torch.stack(visible), hidden
 
     def reset_parameters(self) -> None:
-        """Nothing: `make_cell` draws the weights from a generator; `torch.nn` would use the global one."""
+        """Do nothing: `make_cell` draws the weights from a generator, and `torch.nn` would use the global one."""
 
     def _weights(self) -> list[Tensor]:
         return list(self.parameters())
@@ -113,7 +113,7 @@ class RHN(Cell):
         s_{k+1}   = candidate · transform + s_k · (1 − transform)
 
     Stacked as candidate, transform: `weight_ih_l0` (2H, n), and for each k `weight_hh_lk` (2H, H) and
-    `bias_hh_lk` (2H,). A bias of the input besides `bias_hh_l0` would be the same number twice.
+    `bias_hh_lk` (2H,). A bias of the input would be redundant.
     """
 
     gate_bias = -2.0  # nearly shut, so that the past is carried along; the authors use −2 to −4
@@ -204,7 +204,7 @@ def make_readout(
 
 @torch.no_grad()
 def draw_uniform(module: nn.Module, bound: float, generator: torch.Generator) -> None:
-    """Fill every parameter from ±bound. Drawn in float64, so that a seed means the same in any precision."""
+    """Fill every parameter from ±bound, in float64, so that a seed gives the same weights in any precision."""
     for parameter in module.parameters():
         unit = torch.rand(parameter.shape, generator=generator, dtype=torch.float64)
         parameter.copy_((2 * unit - 1) * bound)
@@ -212,7 +212,7 @@ def draw_uniform(module: nn.Module, bound: float, generator: torch.Generator) ->
 
 @torch.no_grad()
 def _set_gate_bias(cell: Cell, value: float) -> None:
-    """Let the second gate's biases sum to `value`, in each micro-step of an RHN."""
+    """Set the biases of the second gate so that they sum to `value`, in each micro-step of an RHN."""
     second = slice(cell.hidden_size, 2 * cell.hidden_size)
     for name, parameter in cell.named_parameters():
         if name.startswith("bias_hh"):

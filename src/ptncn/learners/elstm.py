@@ -17,7 +17,7 @@ from ptncn.learners.traces import advance, contract_rows
 
 
 class ELSTM(Cell):
-    """An LSTM whose cells hear only themselves, and whose output gate hears all of them::
+    """An LSTM whose cells are connected only to themselves, and whose output gate sees all of them::
 
         f = σ(F x + w_f c + b_f)        z = tanh(Z x + w_z c + b_z)        c' = f c + (1 − f) z
         o = σ(O x + W_o c' + b_o)       h' = o c'
@@ -71,8 +71,8 @@ class ELSTMRTRL(ForwardMode):
 
         dc/dF ← J dc/dF + f̂ ⊗ x          dc/dw_f ← J dc/dw_f + f̂ c          and likewise for Z with ẑ
 
-    The output gate is not part of the recurrence: O and W_o have the gradient of the present step, which is all there
-    is. The state holds 2·B·H·(n + 1) numbers: 10 MB for 50 rows of 1,000 units on 49 symbols, 660 MB for 20 rows of
+    The output gate is not part of the recurrence: O and W_o have the gradient of the present step, which is
+    exact. The state holds 2·B·H·(n + 1) numbers: 10 MB for 50 rows of 1,000 units on 49 symbols, 660 MB for 20 rows of
     1,000 units on 4,096 pixels.
 
     >>> from ptncn.learners import make

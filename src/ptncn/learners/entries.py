@@ -12,7 +12,7 @@ BLUE, VERMILLION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 ORANGE, SKY, GREY = "#e69f00", "#56b4e9", "#57606a"
 BROWN, INDIGO = "#8c510a", "#332288"
 COLOURS = {"lstm": VERMILLION, "gru": GREEN, "rnn": PURPLE, "rhn": SKY}
-"""The colour says which cell it is, the dashes how it learns."""
+"""Colours stand for cells, dashes for learning rules."""
 
 RECURRENT: Options = {"optimizer": "rmsprop", "lr": 1e-3, "clip": 1.0}
 """The paper's RMSprop, where there is an update at each step, and for plain cells."""
@@ -30,7 +30,7 @@ ONLINE: Options = {**UNROLLED, "lr": 4e-3}
 
 
 def search_gradient(trial: Any) -> dict[str, Any]:
-    """Ranges reach an order of magnitude to either side of what is usual."""
+    """Ranges extend an order of magnitude beyond the usual values on either side."""
     return {
         "optimizer": trial.suggest_categorical("optimizer", ["rmsprop", "adam"]),
         "lr": trial.suggest_float("lr", 1e-5, 1e-1, log=True),
@@ -134,7 +134,7 @@ def _ptncn() -> Entry:
 
 @dataclass(frozen=True)
 class Rule:
-    """A way to learn that goes with several cells; `<cell>-<rule>` is the learner."""
+    """A learning rule for several cells; `<cell>-<rule>` is the learner."""
 
     where: str
     about: str
@@ -147,7 +147,7 @@ class Rule:
     size_class: str | None = None
     """None: by the cell."""
     tuned_like: str | None = None
-    """The rule whose tuned values serve."""
+    """The rule whose tuned values are used."""
     search: Callable[[Any], dict[str, Any]] = search_gradient
     label: str | None = None
     """None: its name in capitals."""
@@ -170,7 +170,7 @@ RULES = {
         "B·(n + H)·memory",
         "--",
         cells=("lstm", "rnn"),
-        tuned_like="bptt",  # attention over the past leaves cell and loss alone
+        tuned_like="bptt",  # attention over the past changes neither cell nor loss
     ),
     "fp": Rule(
         "ptncn.learners.future:FuturePredictor",

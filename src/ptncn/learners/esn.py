@@ -22,10 +22,11 @@ from ptncn.learners.base import (
     check_positive,
     check_share,
     check_size,
+    check_weights,
     keep_masked,
     scored_rows,
 )
-from ptncn.learners.readouts import READOUTS, SGD
+from ptncn.learners.readouts import READOUTS, GradientReadout
 
 DENSE_UP_TO = 200
 """Units up to which all eigenvalues are computed; above, ARPACK finds the largest ones many times faster."""
@@ -36,9 +37,9 @@ class Reservoir(nn.Module):
 
     W_x [1; x] is kept as `bias` (H,) and `input_weights` (n, H), W_r as `recurrent_weights` (H, H), so that rows
     of a batch are multiplied from the left. Inputs and bias are ± their scaling, the reservoir is normal and
-    scaled to the spectral radius `sr`. Each unit hears a share of the units (`rc_connectivity`) and of the
-    inputs (`input_connectivity`), at least one of each. W_r is dense all the same: at a connectivity of 0.1 a
-    sparse product saves less than a tenth of a step with many rows, and loses time with one.
+    scaled to the spectral radius `sr`. Each unit is connected to a share of the units (`rc_connectivity`) and
+    of the inputs (`input_connectivity`), at least one of each. W_r is stored dense: at a connectivity of 0.1 a sparse
+    product saves less than a tenth of a step with many rows, and is slower with one.
     """
 
     recurrent_weights: Tensor
@@ -62,7 +63,7 @@ class Reservoir(nn.Module):
         super().__init__()
         self.leak_rate = leak_rate
         for name, shape in (("recurrent_weights", (units, units)), ("input_weights", (input_size, units))):
-            self.register_buffer(name, torch.empty(shape, dtype=dtype))  # claimed first: checkpoints check sizes
+            self.register_buffer(name, torch.empty(shape, dtype=dtype))  # allocated first: checkpoints check sizes
         recurrent = generator.standard_normal((units, units))
         recurrent *= _connections((units, units), rc_connectivity, generator)
         recurrent *= sr / spectral_radius(recurrent)
@@ -92,20 +93,20 @@ def spectral_radius(matrix: np.ndarray) -> float:
     """
     if len(matrix) <= DENSE_UP_TO:
         return float(abs(np.linalg.eigvals(matrix)).max())
-    start = np.random.default_rng(0).standard_normal(len(matrix))  # ARPACK would draw another one each time
-    # Asked for one eigenvalue in its small default subspace, ARPACK may settle on the second largest.
+    start = np.random.default_rng(0).standard_normal(len(matrix))  # ARPACK would draw a random one
+    # With one eigenvalue and its small default subspace, ARPACK may converge to the second largest.
     largest = eigs(csr_array(matrix), k=6, ncv=120, v0=start, return_eigenvectors=False)
     return float(abs(largest).max())
 
 
 def _connections(shape: tuple[int, int], share: float, generator: np.random.Generator) -> np.ndarray:
-    """Which of the sources (rows) each unit (column) hears: the same number for all.
+    """The sources (rows) that each unit (column) is connected to, the same number for all.
 
-    At least one, so that there is a cycle in any reservoir: without one its spectral radius would be 0.
+    At least one: a reservoir without a cycle has a spectral radius of 0.
     """
-    heard = max(1, round(share * shape[0]))
+    connected = max(1, round(share * shape[0]))
     rank = generator.random(shape)
-    among_first: np.ndarray = rank <= np.partition(rank, heard - 1, axis=0)[heard - 1]
+    among_first: np.ndarray = rank <= np.partition(rank, connected - 1, axis=0)[connected - 1]
     return among_first
 
 
@@ -118,22 +119,22 @@ READOUT_OPTIONS = {
 
 @dataclass(kw_only=True)
 class ESNState(State):
-    """Where a batch of sequences is."""
+    """The state of a batch of sequences."""
 
     kind: str
-    """The registry name of the learner that began it."""
+    """The registry name of its learner."""
     z: Tensor
     """(B, H) the reservoir."""
     observed: Tensor
-    """(B,) frames seen so far, for the washout."""
+    """(B,) number of frames so far, for the washout."""
     last: Tensor | None = None
-    """(B, n) the last observation, where the readout sees it."""
+    """(B, n) the last observation, with `input_to_readout`."""
     taught: bool = False
-    """Whether `end` has something to settle."""
+    """Whether `end` has something to learn."""
 
 
 class ESN(nn.Module):
-    """Predicts x_t by a linear readout of the reservoir as x_{t−1} left it.
+    """Predicts x_t by a linear readout of the reservoir after x_{t−1}.
 
     >>> learner = ESN(3, 50, readout="rls", output="gaussian")
     >>> state = learner.begin(batch_size=2)
@@ -172,19 +173,19 @@ class ESN(nn.Module):
         :param output: distribution of the observations: "bernoulli", "gaussian" or "categorical".
         :param sr: spectral radius of the reservoir.
         :param leak_rate: share of a unit that is new at each step, 1 for no leak.
-        :param rc_connectivity: share of the reservoir that a unit hears.
+        :param rc_connectivity: share of the reservoir that a unit is connected to.
         :param input_scaling: size of the input weights.
-        :param input_connectivity: share of the inputs that a unit hears.
+        :param input_connectivity: share of the inputs that a unit is connected to.
         :param bias_scaling: size of the reservoir's biases; 0 for none.
-        :param input_to_readout: let the readout see the last observation too.
+        :param input_to_readout: add the last observation to the features of the readout.
         :param readout_bias: give the readout a constant feature.
-        :param washout: frames of each sequence that only drive the reservoir. They are scored all the same.
+        :param washout: frames of each sequence that only drive the reservoir; they are scored, but not learnt from.
         :param dtype: "float32" or "float64".
         :param ridge: penalty on the squared weights, the constant's included (ridge, rls; 0.01).
         :param floor: least probability, relative to that under zero logits (ridge, rls; 0.02).
-        :param solve_every: learning steps between solutions on a stream; else at the end only (ridge).
+        :param solve_every: learning steps between two solutions; by default it solves at the end only (ridge).
         :param forgetting: weight of the past against one step later (rls; 1).
-        :param optimizer: a name in `OPTIMIZERS` (sgd; "rmsprop").
+        :param optimizer: a name in `GRADIENT_OPTIMIZERS` (sgd; "rmsprop").
         :param lr: its step size (sgd; 0.001).
         :param clip: largest norm of the gradient (sgd; no limit).
         """
@@ -261,7 +262,7 @@ class ESN(nn.Module):
             group["lr"] = value
 
     def begin(self, batch_size: int) -> ESNState:
-        """A silent reservoir for each of `batch_size` new sequences."""
+        """A reservoir at zero for each of `batch_size` new sequences."""
         check_batch_size(batch_size)
         z = self.reservoir.begin(batch_size)
         return ESNState(
@@ -297,7 +298,7 @@ class ESN(nn.Module):
 
     @torch.no_grad()
     def end(self, state: ESNState) -> None:
-        """Let ridge regression solve for its weights, if `state` taught it something."""
+        """Solve ridge regression for the weights, if anything was learnt from `state`."""
         self._check_state(state)
         if state.taught:
             self.readout.settle()
@@ -305,7 +306,7 @@ class ESN(nn.Module):
 
     @torch.no_grad()
     def predict(self, state: ESNState) -> Tensor:
-        """(B, n) what comes next; changes nothing."""
+        """(B, n) the expected next observation; changes nothing."""
         self._check_state(state)
         return self.output.mean(self.readout.link(self.readout(self._features(state))))
 
@@ -319,21 +320,18 @@ class ESN(nn.Module):
         return {"weights": weights, "readout": self.readout.progress()}
 
     def restore(self, tree: Mapping[str, Any]) -> None:
-        """Take over a snapshot of an equal learner."""
-        wanted = {name: tuple(weight.shape) for name, weight in self.state_dict().items()}
-        given = {name: tuple(weight.shape) for name, weight in tree["weights"].items()}
-        if wanted != given:
-            raise ValueError(f"snapshot of {self.kind!r}: expected weights {wanted}, got {given}")
+        """Restore the snapshot of a learner with the same options."""
+        check_weights(self.kind, self.state_dict(), tree["weights"])
         self.readout.load_progress(tree["readout"])
         self.load_state_dict(tree["weights"])
 
     def _optimizer(self) -> torch.optim.Optimizer:
-        if not isinstance(self.readout, SGD):
+        if not isinstance(self.readout, GradientReadout):
             raise AttributeError(f"{self.kind!r} has no step size: it solves for its weights")
         return self.readout.optimizer
 
     def _features(self, state: ESNState) -> Tensor:
-        """(B, F) what the readout sees: the reservoir, then the last observation and a constant if wanted."""
+        """(B, F) the features of the readout: the reservoir, then optionally the last observation and a constant."""
         parts = [state.z]
         if state.last is not None:
             parts.append(state.last)
@@ -342,6 +340,6 @@ class ESN(nn.Module):
         return torch.cat(parts, dim=1)
 
     def _check_state(self, state: Any) -> None:
-        """Refuse a state that another learner began, or one of another size."""
+        """Raise ValueError for the state of another learner, or one of another size."""
         check_begun_by(self.kind, ESNState, state)
         check_part(state.z, (state.batch_size, self.hidden_size), self.reservoir.bias.dtype)

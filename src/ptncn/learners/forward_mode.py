@@ -1,10 +1,11 @@
-"""What RTRL and its approximations share: they carry the influence of the weights on the state forward in time.
+"""Base of RTRL and its approximations, which carry the influence of the weights on the state forward in time.
 
 The loss of a step depends on the recurrent weights θ through the state s_{t−1} alone, so its gradient is
 
     dL_t/dθ = ∂L_t/∂h_{t−1} · ds_{t−1}/dθ,      ds_t/dθ = ∂s_t/∂s_{t−1} · ds_{t−1}/dθ + ∂s_t/∂θ
 
-and is known as soon as x_t is. The learners differ in how they keep ds/dθ: all of it, an unbiased estimate, or a part.
+and is known as soon as x_t is observed. The learners differ in what they keep of ds/dθ: all of it, an unbiased
+estimate, or a part.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from torch import Tensor
 
 from ptncn.learner import Step
 from ptncn.learners.base import RecurrentLearner, RecurrentState, keep_masked, scored_rows
-from ptncn.learners.linearisation import Group, Linearisation, MicroStep, layout, linearise, unpack
+from ptncn.learners.linearisation import Linearisation, MicroStep, WeightGroup, layout, linearise, unpack
 
 EPSILON = 1e-7
-"""Keeps the factors that balance two norms finite and above zero, as in Tallec and Ollivier (2017)."""
+"""Keeps the ratio of two norms finite and positive, as in Tallec and Ollivier (2017)."""
 
 
 class ForwardMode(RecurrentLearner):
-    """Update at every step, from the influence that the state carries; nothing of the past is stored.
+    """Updates at every step, from the influence that the state carries; stores no past steps.
 
-    The update comes before the state moves on, which therefore sees x_t with the newest weights. A sequence
-    that starts frozen (`learn=False`) carries no influence, and costs no more than the cell, until its first
-    learning step; from then on its influence is kept up in frozen steps too.
+    The update comes before the state advances, so x_t is processed with the new weights. A sequence that starts
+    frozen (`learn=False`) carries no influence, and costs no more than the cell, until its first learning step; from
+    then on its influence is advanced in frozen steps too.
     """
 
     @torch.no_grad()
@@ -49,7 +50,7 @@ class ForwardMode(RecurrentLearner):
         return out
 
     def observe(self, x: Tensor, state: Any, mask: Tensor | None) -> None:
-        """Take the state and the influence that it carries through one observation."""
+        """Advance the state and its influence by one observation."""
         hidden, linear = linearise(self.cell, x, state.hidden)
         self.carry(linear, state, mask)
         state.hidden = keep_masked(mask, hidden, state.hidden)
@@ -61,7 +62,7 @@ class ForwardMode(RecurrentLearner):
         return self._gradient(self.outcome(self.logits(state), x, mask, scored_rows(state, mask, x)), state)
 
     def carries(self, state: Any) -> bool:
-        """Whether the state carries an influence that is not plainly zero."""
+        """Whether the state has an influence yet; without one it is zero."""
         raise NotImplementedError
 
     def contract(self, adjoint: Tensor, state: Any) -> list[Tensor]:
@@ -69,7 +70,7 @@ class ForwardMode(RecurrentLearner):
         raise NotImplementedError
 
     def carry(self, linear: Linearisation, state: Any, mask: Tensor | None) -> None:
-        """Take the influence of the observed rows through one step; masked rows keep theirs."""
+        """Advance the influence of the observed rows by one step; masked rows keep theirs."""
         raise NotImplementedError
 
     def _gradient(self, out: Step, state: Any) -> dict[str, Tensor]:
@@ -83,7 +84,7 @@ class ForwardMode(RecurrentLearner):
         return gradient | {f"cell.{name}": g for name, g in of_cell.items()}
 
     def feedback(self, error: Tensor) -> Tensor:
-        """(B, H) how the loss answers to the visible state, from the error (B, n) of the prediction."""
+        """(B, H) the gradient of the loss by the visible state, from the error (B, n) of the prediction."""
         return error @ self.readout.weight
 
     def recurrent_gradient(self, adjoint: Tensor, state: Any) -> dict[str, Tensor]:
@@ -91,13 +92,13 @@ class ForwardMode(RecurrentLearner):
         return unpack(self.cell, self.contract(adjoint, state))
 
     def signs(self, *shape: int) -> Tensor:
-        """Independent random signs from the learner's own generator."""
+        """Independent random signs from the learner's generator."""
         draws = torch.randint(0, 2, shape, generator=self.generator)
         return (2 * draws - 1).to(self.readout.weight)
 
 
 def balance(numerator: Tensor, denominator: Tensor) -> Tensor:
-    """√(numerator / denominator), above zero and finite whatever the norms are: any such factor is unbiased."""
+    """√(numerator / denominator), kept positive and finite; any such factor is unbiased."""
     return torch.sqrt(numerator / (denominator + EPSILON)) + EPSILON
 
 
@@ -117,18 +118,18 @@ def row_norms(tensor: Tensor) -> Tensor:
 @dataclass(kw_only=True)
 class ImmediateState(RecurrentState):
     slopes: tuple[Tensor, ...] = ()
-    """(B, R, G, H) per micro-step of the last step; () before the first that was learnt from."""
+    """(B, R, G, H) per micro-step of the last step; () before the first learning step."""
     carries: tuple[Tensor, ...] = ()
     """(B, R, R, H) per micro-step."""
     vectors: tuple[Tensor, ...] = ()
-    """(B, m) per group of weights: what they multiplied."""
+    """(B, m) per group of weights: the vector that they multiplied."""
 
 
 class Immediate(ForwardMode):
-    """Leave out the past: ds_t/dθ ≈ ∂s_t/∂θ, so that ∇W = (δ ⊙ slope) ⊗ [x, h, 1].
+    """Ignores the past: ds_t/dθ ≈ ∂s_t/∂θ, so that ∇W = (δ ⊙ slope) ⊗ [x, h, 1].
 
-    There is no trace. The state holds the last step's slopes and inputs, the gradient is a product of two thin
-    matrices, and both cost no more than the cell itself. A deep RHN's gradient goes back through the micro-steps of
+    There is no trace: the state holds the slopes and inputs of the last step, the gradient is a product of two thin
+    matrices, and both cost no more than the cell. A deep RHN's gradient goes back through the micro-steps of
     the last step. It is TBPTT with a window of two: the step that is scored, and the one before.
 
     >>> from ptncn.learners import make
@@ -145,7 +146,7 @@ class Immediate(ForwardMode):
     def contract(self, adjoint: Tensor, state: ImmediateState) -> list[Tensor]:
         recurrent, places = layout(self.cell)
         micros = map(MicroStep, state.slopes, state.carries, recurrent)
-        groups = (Group(vector, *place) for vector, place in zip(state.vectors, places, strict=True))
+        groups = (WeightGroup(vector, *place) for vector, place in zip(state.vectors, places, strict=True))
         linear = Linearisation(tuple(micros), tuple(groups))
         of_s = adjoint.new_zeros(len(adjoint), self.cell.parts, adjoint.shape[1])
         of_s[:, 0] = adjoint
@@ -155,7 +156,7 @@ class Immediate(ForwardMode):
         slopes = tuple(micro.slopes for micro in linear.micros)
         carries = tuple(micro.carry for micro in linear.micros)
         vectors = tuple(group.vector for group in linear.groups)
-        if not state.slopes:  # a masked row has nothing yet
+        if not state.slopes:  # masked rows start at zero
             state.slopes, state.carries, state.vectors = (
                 tuple(rows(mask, part, 0.0) for part in parts) for parts in (slopes, carries, vectors)
             )

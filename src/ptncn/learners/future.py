@@ -1,7 +1,7 @@
-"""LSTM future predictors (Srivastava, Mansimov and Salakhutdinov, 2015): an encoder, and decoders that go on from it.
+"""LSTM future predictors (Srivastava, Mansimov and Salakhutdinov, 2015): an encoder and one or two decoders.
 
-The encoder reads `context` frames. A decoder with weights of its own starts from the encoder's state and generates the
-next `horizon` frames; in the composite model a second one generates the context again, last frame first.
+The encoder reads `context` frames. A decoder with separate weights starts from the state of the encoder and generates
+the next `horizon` frames; in the composite model a second one reconstructs the context, last frame first.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class FutureState(UnrolledState):
 
 
 class FuturePredictor(UnrollingLearner):
-    """Encode some frames, then predict the next ones all at once; one update a window, and one in `end`.
+    """Encodes some frames, then predicts the next ones together; one update per window, and one in `end`.
 
-    The loss is the mean over the predicted frames, the decoder being shown the true frame before each of them where it
-    is `conditional`. A window has `context` + `horizon` frames; one that ends early is split in half.
+    The loss is the mean over the predicted frames; with `conditional`, the decoder sees the true frame before each of
+    them. A window has `context` + `horizon` frames; one that ends early is split in half.
 
-    The protocol asks for one frame ahead after each observation: that is the decoder's first frame, taken from wherever
-    the encoder is. Training asks for it only at the end of the context, so these one-step errors are not what the model
-    is made for; `dream` gives the frames that it is.
+    The one-step prediction that the protocol asks for after each observation is the first frame of the decoder, started
+    from the current state of the encoder. It is trained only at the end of the context, so the model is not made for
+    these one-step errors; `dream` returns the frames it is made for.
 
     >>> from ptncn.learners import make
     >>> learner = make("lstm-fp", input_size=4, hidden_size=8)
@@ -58,7 +58,7 @@ class FuturePredictor(UnrollingLearner):
         **common: Any,
     ) -> None:
         """
-        :param context: frames that the encoder reads before the decoder takes over.
+        :param context: frames that the encoder reads before the decoder starts.
         :param horizon: frames that the decoder predicts.
         :param conditional: show the decoder the frame before the one it predicts; else it sees zeros.
         :param common: see `RecurrentLearner`.
@@ -72,7 +72,7 @@ class FuturePredictor(UnrollingLearner):
         self.decoder = self.make_decoder()
 
     def make_decoder(self) -> Cell:
-        """A cell like the encoder's, with weights of its own."""
+        """A cell like the encoder's, with separate weights."""
         name = self.kind.partition("-")[0]
         dtype = self.readout.weight.dtype
         return make_cell(name, self.input_size, self.hidden_size, self.generator, dtype=dtype)
@@ -99,7 +99,7 @@ class FuturePredictor(UnrollingLearner):
 
     @torch.no_grad()
     def dream(self, state: Any, steps: int) -> Tensor:
-        """(steps, B, n) the frames that the decoder generates from here, each shown to it as if it had come."""
+        """(steps, B, n) the frames that the decoder generates from here, fed back as if they had been observed."""
         self.check_state(state)
         check_size("steps", steps)
         hidden, frame, frames = state.hidden, state.last, []
@@ -123,12 +123,12 @@ class FuturePredictor(UnrollingLearner):
             hidden = keep_masked(mask, self.cell(x, hidden), hidden)
             (shown,) = keep_masked(mask, (x,), (shown,))
         logits = self.readout(self._decode(self.decoder, hidden, shown, state.xs[split:], state.masks[split:]))
-        surprise = self.output.nll(logits, torch.stack(state.xs[split:]))
-        loss: Tensor = torch.where(scored, surprise, 0.0).sum() / (scored.any(1).sum() * state.batch_size)
+        nll = self.output.nll(logits, torch.stack(state.xs[split:]))
+        loss: Tensor = torch.where(scored, nll, 0.0).sum() / (scored.any(1).sum() * state.batch_size)
         return loss + self.reconstruction_loss(hidden, state, split)
 
     def reconstruction_loss(self, hidden: Hidden, state: Any, split: int) -> Tensor | float:
-        """What the encoder's state says of the context; nothing, but in the composite model."""
+        """The loss of reconstructing the context; zero except in the composite model."""
         return 0.0
 
     def _shown(self, frame: Tensor) -> Tensor:
@@ -137,7 +137,7 @@ class FuturePredictor(UnrollingLearner):
     def _decode(
         self, decoder: Cell, hidden: Hidden, shown: Tensor, xs: list[Tensor], masks: list[Tensor | None]
     ) -> Tensor:
-        """(t, B, H) the decoder's visible states, each before it is shown the frame that it predicts."""
+        """(t, B, H) the decoder's visible states, each before the frame that it predicts is fed in."""
         visible = []
         for x, mask in zip(xs, masks, strict=True):
             hidden = keep_masked(mask, decoder(self._shown(shown), hidden), hidden)
@@ -147,9 +147,9 @@ class FuturePredictor(UnrollingLearner):
 
 
 class CompositePredictor(FuturePredictor):
-    """The future predictor with a second decoder that generates the context again, last frame first.
+    """The future predictor with a second decoder that reconstructs the context, last frame first.
 
-    Both losses are added, so that the encoder keeps what was as well as what comes.
+    The two losses are added, so that the encoder retains the past as well as what predicts the future.
     """
 
     rule = "cfp"
@@ -163,8 +163,8 @@ class CompositePredictor(FuturePredictor):
     def reconstruction_loss(self, hidden: Hidden, state: Any, split: int) -> Tensor | float:
         xs, masks = state.xs[split - 1 :: -1], state.masks[split - 1 :: -1]
         visible = self._decode(self.reconstructor, hidden, torch.zeros_like(state.last), xs, masks)
-        surprise = self.output.nll(self.reconstruction(visible), torch.stack(xs))  # (t, B)
-        ones = torch.ones_like(surprise[0], dtype=torch.bool)
+        nll = self.output.nll(self.reconstruction(visible), torch.stack(xs))  # (t, B)
+        ones = torch.ones_like(nll[0], dtype=torch.bool)
         observed = torch.stack([ones if mask is None else mask for mask in masks])
-        loss: Tensor = torch.where(observed, surprise, 0.0).sum() / (len(xs) * state.batch_size)
+        loss: Tensor = torch.where(observed, nll, 0.0).sum() / (len(xs) * state.batch_size)
         return loss

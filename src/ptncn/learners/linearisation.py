@@ -1,12 +1,12 @@
-"""How a cell's next state answers to its state and to its weights, without a Jacobian full of zeros.
+"""Derivatives of a cell's next state by its state and weights, without storing Jacobians that are mostly zero.
 
 Every cell is one or more *micro-steps*: linear maps, then functions of single units,
 
     a[g] = W[g] v + U[g] h                 pre-activations g = 1 … G of each unit
     s'[r] = f_r(a[1] … a[G], s)            parts r = 1 … R of the state, unit by unit, h first
 
-so that three small arrays say everything about one: how a unit's parts answer to its own pre-activations
-(`slopes`), how they answer to the unit's own last state (`carry`), and U. The weights fall into *groups* that
+so three small arrays describe a micro-step: the derivatives of a unit's parts by its own pre-activations (`slopes`)
+and by its own last state (`carry`), and U. The weights fall into *groups* that
 multiply one and the same vector v, [x, h, 1] for most: ∂s'/∂(weights) of a group is the Kronecker product of
 ∂s'/∂a and v, exactly.
 
@@ -37,13 +37,13 @@ class MicroStep:
     """(G', H, H) the weights U of the first G' ≤ G pre-activations; the others do not see h."""
 
     def push(self, tangent: Tensor) -> Tensor:
-        """(B, R, H) the tangent of s' that a tangent (B, R, H) of s makes."""
+        """(B, R, H) the tangent of s' for a tangent (B, R, H) of s."""
         seeing, H, _ = self.recurrent.shape
         da = (tangent[:, 0] @ self.recurrent.view(-1, H).T).view(-1, 1, seeing, H)  # (B, 1, G', H)
         return (self.slopes[:, :, :seeing] * da).sum(2) + (self.carry * tangent[:, None]).sum(2)  # (B, R, H)
 
     def pull(self, adjoint: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, G, H) and (B, R, H) the adjoints of a and of s that an adjoint (B, R, H) of s' makes."""
+        """(B, G, H) and (B, R, H) the adjoints of a and of s for an adjoint (B, R, H) of s'."""
         seeing, H, _ = self.recurrent.shape
         of_a = (self.slopes * adjoint[:, :, None]).sum(1)  # (B, G, H)
         of_s = (self.carry * adjoint[:, :, None]).sum(1)  # (B, R, H)
@@ -51,7 +51,7 @@ class MicroStep:
         return of_a, of_s
 
     def dense(self) -> Tensor:
-        """(B, R, H, H) of s'[r] to h: all of the transition that is not diagonal."""
+        """(B, R, H, H) of s'[r] to h: the part of the transition that is not diagonal."""
         seeing = len(self.recurrent)
         jacobian = torch.einsum("brgi,gij->brij", self.slopes[:, :, :seeing], self.recurrent).contiguous()
         jacobian.diagonal(dim1=2, dim2=3).add_(self.carry[:, :, 0])
@@ -59,13 +59,13 @@ class MicroStep:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Linear maps that share the vector they multiply."""
+class WeightGroup:
+    """Weights that multiply the same vector."""
 
     vector: Tensor
     """(B, m) that vector; its last number is 1, for the bias."""
     gates: slice
-    """Which pre-activations of the micro-step they make."""
+    """The pre-activations of the micro-step that they compute."""
     micro: int = 0
     """The micro-step they belong to."""
 
@@ -75,7 +75,7 @@ class Linearisation:
     """The derivatives of one step of a cell, its micro-steps in order."""
 
     micros: tuple[MicroStep, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[WeightGroup, ...]
 
     def push(self, tangent: Tensor) -> Tensor:
         """(B, R, H) ∂s'/∂s · tangent (B, R, H)."""
@@ -104,11 +104,11 @@ class Linearisation:
         return self.micros[group.micro].slopes[:, :, group.gates]
 
     def is_diagonal(self, index: int) -> bool:
-        """Whether each pre-activation of the group reaches the unit it belongs to and no other."""
+        """Whether each pre-activation of the group affects only its own unit."""
         return self.groups[index].micro == len(self.micros) - 1
 
     def sensitivity(self, index: int) -> Tensor:
-        """(B, R, H, Q) ∂s'/∂a of the group, later micro-steps included, written out."""
+        """(B, R, H, Q) ∂s'/∂a of the group, including later micro-steps, as a dense tensor."""
         slopes = self.slopes(index)
         later = None
         for micro in self.micros[self.groups[index].micro + 1 :]:
@@ -119,7 +119,7 @@ class Linearisation:
 
 
 def group_shapes(cell: str, input_size: int, hidden_size: int, depth: int = 1) -> list[tuple[int, int]]:
-    """(Q, m) of each group: how many pre-activations it makes, and from how many numbers.
+    """(Q, m) of each group: the number of its pre-activations, and of the inputs they are computed from.
 
     >>> group_shapes("lstm", 3, 5)
     [(20, 9)]
@@ -159,8 +159,8 @@ def unpack(cell: Cell, gradients: Sequence[Tensor]) -> dict[str, Tensor]:
 
 
 def layout(cell: Cell) -> tuple[list[Tensor], list[tuple[slice, int]]]:
-    """What does not change from step to step: the recurrent weights of each micro-step, (G', H, H), and for each
-    group of weights its gates and its micro-step."""
+    """The parts that are constant over steps: the recurrent weights (G', H, H) of each micro-step, and the gates and
+    the micro-step of each group of weights."""
     if isinstance(cell, RHN):
         weights = [cell.get_parameter(f"weight_hh_l{k}") for k in range(cell.depth)]
         return [_recurrent(weight) for weight in weights], [(slice(0, 2), k) for k in range(cell.depth)]
@@ -179,12 +179,12 @@ def _recurrent(weight: Tensor) -> Tensor:
 
 
 def _from_x(cell: Cell, x: Tensor) -> Tensor:
-    """(B, G·H) what the input adds to the pre-activations of a cell from `torch.nn`."""
+    """(B, G·H) the contribution of the input to the pre-activations of a cell from `torch.nn`."""
     return linear(x, cell.weight_ih_l0, cell.get_parameter("bias_ih_l0"))
 
 
 def _from_h(cell: Cell, h: Tensor) -> Tensor:
-    """(B, G·H) what the state adds to them."""
+    """(B, G·H) the contribution of the state."""
     return linear(h, cell.weight_hh_l0, cell.get_parameter("bias_hh_l0"))
 
 
@@ -195,7 +195,7 @@ def _rnn(cell: RNN, x: Tensor, hidden: Hidden) -> tuple[Hidden, Linearisation]:
     slopes = (cell.leak_rate * (1 - new.square()))[:, None, None]  # (B, 1, 1, H)
     micro = MicroStep(slopes, torch.full_like(slopes, 1 - cell.leak_rate), _recurrent(cell.weight_hh_l0))
     new = new if cell.leak_rate == 1 else torch.lerp(h, new, cell.leak_rate)
-    return (new,), Linearisation((micro,), (Group(_with_one(x, h), slice(0, 1)),))
+    return (new,), Linearisation((micro,), (WeightGroup(_with_one(x, h), slice(0, 1)),))
 
 
 def _lstm(cell: LSTM, x: Tensor, hidden: Hidden) -> tuple[Hidden, Linearisation]:
@@ -214,7 +214,7 @@ def _lstm(cell: LSTM, x: Tensor, hidden: Hidden) -> tuple[Hidden, Linearisation]
     carry[:, 0, 1] = h_to_c * f
     carry[:, 1, 1] = f
     micro = MicroStep(torch.stack([h_to_a, c_to_a], dim=1), carry, _recurrent(cell.weight_hh_l0))
-    return (new_h, new_c), Linearisation((micro,), (Group(_with_one(x, h), slice(0, 4)),))
+    return (new_h, new_c), Linearisation((micro,), (WeightGroup(_with_one(x, h), slice(0, 4)),))
 
 
 def _gru(cell: GRU, x: Tensor, hidden: Hidden) -> tuple[Hidden, Linearisation]:
@@ -230,9 +230,9 @@ def _gru(cell: GRU, x: Tensor, hidden: Hidden) -> tuple[Hidden, Linearisation]:
     slopes = torch.stack([to_r, to_z, to_q, to_p], dim=1)[:, None]  # (B, 1, 4, H)
     micro = MicroStep(slopes, z[:, None, None], _recurrent(cell.weight_hh_l0))  # p, the last, does not see h
     groups = (
-        Group(_with_one(x, h), slice(0, 2)),
-        Group(_with_one(h), slice(2, 3)),
-        Group(_with_one(x), slice(3, 4)),
+        WeightGroup(_with_one(x, h), slice(0, 2)),
+        WeightGroup(_with_one(h), slice(2, 3)),
+        WeightGroup(_with_one(x), slice(3, 4)),
     )
     return (new,), Linearisation((micro,), groups)
 
@@ -251,7 +251,7 @@ def _rhn(cell: RHN, x: Tensor, hidden: Hidden) -> tuple[Hidden, Linearisation]:
         to_t = (candidate - s) * transform * (1 - transform)
         slopes = torch.stack([to_c, to_t], dim=1)[:, None]  # (B, 1, 2, H)
         micros.append(MicroStep(slopes, (1 - transform)[:, None, None], _recurrent(weight)))
-        groups.append(Group(_with_one(x, s) if k == 0 else _with_one(s), slice(0, 2), micro=k))
+        groups.append(WeightGroup(_with_one(x, s) if k == 0 else _with_one(s), slice(0, 2), micro=k))
         s = torch.lerp(s, candidate, transform)
     return (s,), Linearisation(tuple(micros), tuple(groups))
 

@@ -306,7 +306,7 @@ def turned(trace: Tensor, turn: Pair) -> Tensor:
 
 
 def advance_complex(trace: Tensor, turn: Pair, scale: Tensor, u: Tensor) -> None:
-    """trace ← λ trace + s u, in place and a cache's worth at a time.
+    """trace ← λ trace + s u, in place, in blocks that fit into a cache.
 
     trace (B, 2, H, m), λ as two (B, H), s (B, H), u (B, m).
     """

@@ -1,8 +1,8 @@
 """Linear readouts of a reservoir: ridge regression, recursive least squares, gradient descent.
 
-Features (B, F) go in, one number for each of the n observed comes out. Least squares fits the *mean* of the
-observation, the deviation from what zero logits would say, to be exact; `link` turns that into logits.
-Gradient descent fits the logits themselves by their likelihood.
+They map features (B, F) to one number for each of the n observed values. Least squares fits the *mean* of the
+observation, as the deviation from the mean at zero logits; `link` converts it to logits. Gradient descent fits the
+logits by their likelihood.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from ptncn.distributions import Distribution
-from ptncn.learners.base import OPTIMIZERS, check_choice, check_positive, check_size
+from ptncn.learners.base import GRADIENT_OPTIMIZERS, check_choice, check_positive, check_size, diverged
 from ptncn.updates.rls import absorb, reminder
 
 
 class Readout(nn.Module):
-    """What the three share: `weight` (F, n), zero at first, and the calls that the network makes."""
+    """Base of the three: `weight` (F, n), initially zero, and the calls that the network makes."""
 
     weight: Tensor
 
@@ -31,33 +31,33 @@ class Readout(nn.Module):
         self.weight = nn.Parameter(torch.zeros(features, input_size, dtype=dtype), requires_grad=False)
 
     def forward(self, features: Tensor) -> Tensor:
-        """(B, n) what the linear map makes of features (B, F)."""
+        """(B, n) the linear map of features (B, F)."""
         return features @ self.weight
 
     def link(self, fitted: Tensor) -> Tensor:
-        """(B, n) the logits that `forward`'s result stands for."""
+        """(B, n) the logits for the result of `forward`."""
         return fitted
 
     def learn(self, features: Tensor, fitted: Tensor, x: Tensor, rows: Tensor) -> None:
-        """Learn that `features`, of which `forward` made `fitted`, met `x` (B, n), in `rows` (B,) alone."""
+        """Learn from features, what `forward` made of them, and the observation `x` (B, n), in `rows` (B,) only."""
         raise NotImplementedError
 
     def settle(self) -> None:
-        """A sequence ended: learn what is still pending."""
+        """Learn what is still pending at the end of a sequence."""
 
     def progress(self) -> dict[str, Any]:
-        """What learning changed besides the tensors in `state_dict`."""
+        """What learning changes besides the tensors in `state_dict`."""
         return {}
 
     def load_progress(self, tree: Mapping[str, Any]) -> None:
-        """Take over another's `progress`."""
+        """Restore the `progress` of an equal readout."""
 
 
 class LeastSquares(Readout):
-    """A mean fitted by least squares, kept off the edges where one surprise would cost an infinity.
+    """A mean fitted by least squares, clipped so that no outcome has an infinite loss.
 
-    No outcome is given less than `floor` times its probability under zero logits, which is ½ for Bernoulli and
-    1/n for categorical outputs; categorical means are then normalised. Gaussian means are left as they are.
+    Every outcome has at least `floor` times its probability under zero logits, which is ½ for Bernoulli and 1/n for
+    categorical outputs; categorical means are then normalised. Gaussian means are not clipped.
     """
 
     guess: Tensor
@@ -78,7 +78,7 @@ class Ridge(LeastSquares):
     """Ridge regression: W minimises Σ ‖φ W − (x − guess)‖² + ridge ‖W‖² over all frames ever learnt from.
 
     Only ΦᵀΦ (F, F) and Φᵀ(X − guess) (F, n) are kept, in float64. The weights are solved for when a sequence
-    ends, and every `solve_every` learning steps if that is given, as an endless stream needs.
+    ends and, for streams without an end, every `solve_every` learning steps.
     """
 
     gram: Tensor
@@ -123,9 +123,9 @@ class RLS(LeastSquares):
     `covariance` P (F, F) is the inverse of A = ridge·I + Σ λ^k φᵀφ, kept in float64. All rows of a step are one
     block (Woodbury), forgotten together; λ is `forgetting`.
 
-    With λ < 1 the prior ridge·I would be forgotten too, and P grow without bound where the reservoir is silent.
-    So each step puts back what a step forgets of it, for one feature in turn[^1]: a made-up frame that is zero
-    but for feature k, √(ridge (1 − λ) F), and observed the guess.
+    With λ < 1 the prior ridge·I would be forgotten too, and P would grow without bound where the reservoir is silent.
+    Each step therefore restores what a step forgets of it, for one feature after another[^1], by an artificial frame
+    that is zero except for feature k, √(ridge (1 − λ) F), with the guess as its observation.
 
     [^1]: Gay: Dynamically regularized fast RLS with application to echo cancellation. ICASSP 1996.
     """
@@ -142,18 +142,18 @@ class RLS(LeastSquares):
 
     def learn(self, features: Tensor, fitted: Tensor, x: Tensor, rows: Tensor) -> None:
         taught = (features * rows[:, None]).double()
-        surprise = (x - self.guess - fitted).double()
+        residual = (x - self.guess - fitted).double()
         if self.forgetting < 1:
-            taught, surprise = self._with_prior(taught, surprise)
+            taught, residual = self._with_prior(taught, residual)
         gain = absorb(self.covariance, taught, self.forgetting, self.updates)
-        self.weight.addmm_(gain.to(self.weight), surprise.to(self.weight))  # (F, n) += (F, B) @ (B, n)
+        self.weight.addmm_(gain.to(self.weight), residual.to(self.weight))  # (F, n) += (F, B) @ (B, n)
         self.updates += 1
 
-    def _with_prior(self, taught: Tensor, surprise: Tensor) -> tuple[Tensor, Tensor]:
-        """Both with one more row: the made-up frame of this step."""
+    def _with_prior(self, taught: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
+        """Both with one more row, the artificial frame of this step."""
         frame = reminder(self.covariance, self.ridge, self.forgetting, self.updates)
         shrink = -frame @ self.weight.double()
-        return torch.cat([taught, frame]), torch.cat([surprise, shrink])
+        return torch.cat([taught, frame]), torch.cat([residual, shrink])
 
     def progress(self) -> dict[str, Any]:
         return {"updates": self.updates}
@@ -162,17 +162,17 @@ class RLS(LeastSquares):
         self.updates = int(tree["updates"])
 
 
-class SGD(Readout):
-    """Logits fitted by gradient descent on the negative log-likelihood, one step of the optimiser a frame."""
+class GradientReadout(Readout):
+    """Logits fitted by gradient descent on the negative log-likelihood, one step of the optimiser per frame."""
 
     def __init__(self, *args: Any, optimizer: str = "rmsprop", lr: float = 1e-3, clip: float | None = None) -> None:
         super().__init__(*args)
-        check_choice("optimizer", optimizer, OPTIMIZERS)
+        check_choice("optimizer", optimizer, GRADIENT_OPTIMIZERS)
         check_positive("lr", lr)
         if clip is not None:
             check_positive("clip", clip)
         self.clip = clip
-        self.optimizer = OPTIMIZERS[optimizer]([self.weight], lr=lr)
+        self.optimizer = GRADIENT_OPTIMIZERS[optimizer]([self.weight], lr=lr)
 
     def learn(self, features: Tensor, fitted: Tensor, x: Tensor, rows: Tensor) -> None:
         error = (self.output.mean(fitted) - x) * rows[:, None]  # the gradient with respect to the logits
@@ -182,10 +182,7 @@ class SGD(Readout):
             self.optimizer.step()
         self.weight.grad = None
         if not torch.isfinite(norm):
-            raise FloatingPointError(
-                f"the gradient's norm is {norm.item()}: learning has diverged. The weights were left as they "
-                "are; a smaller lr or scaled observations would help"
-            )
+            raise diverged(norm, self.optimizer.param_groups[0]["lr"])
 
     def progress(self) -> dict[str, Any]:
         return {"optimizer": deepcopy(self.optimizer.state_dict())}
@@ -194,4 +191,4 @@ class SGD(Readout):
         self.optimizer.load_state_dict(deepcopy(dict(tree["optimizer"])))
 
 
-READOUTS: dict[str, type[Readout]] = {"ridge": Ridge, "rls": RLS, "sgd": SGD}
+READOUTS: dict[str, type[Readout]] = {"ridge": Ridge, "rls": RLS, "sgd": GradientReadout}

@@ -1,8 +1,8 @@
 """Learners by name: `make("lstm-uoro", input_size=…, hidden_size=…)`.
 
-An entry carries what experiments, tuning, reports and benchmarks know of a learner, so that none of them branches on
-a name. The package's own entries are in `entries.py`; other packages add theirs through the entry-point group
-`ptncn.learners`, or at run time with `LEARNERS.add(name, Entry(…))`.
+An entry holds all that experiments, tuning, reports and benchmarks need to know about a learner, so none of them
+branches on a name. The entries of this package are in `entries.py`; other packages add theirs through the entry-point
+group `ptncn.learners`, or at run time with `LEARNERS.add(name, Entry(…))`.
 """
 
 from __future__ import annotations
@@ -64,19 +64,19 @@ class Entry:
     where: str
     """"module:Class", imported when it is first made."""
     about: str
-    """What it is, in one line."""
+    """One-line description."""
     learns: str
     """"online", at each step; or "unrolled", through stored steps."""
     memory: str
-    """What its state grows with: H hidden units, n inputs, B rows, P weights, T steps."""
+    """How its state grows, in H hidden units, n inputs, B rows, P weights, T steps."""
     options: Options = field(default_factory=dict)
-    """Arguments that the name settles."""
+    """Arguments that are fixed by the name."""
     defaults: Mapping[str, Options] = field(default_factory=dict)
     """Default options by kind of data: "video", "text", "other", and "online" for videos one at a time."""
     search: Callable[[Any], dict[str, Any]] | None = None
     """The search space: an Optuna trial → options to try; None: nothing to tune."""
     first_points: Callable[[Options], list[dict[str, Any]]] | None = None
-    """Default options → the trial parameters to try before the search samples its own."""
+    """Default options → the trial parameters to try before the search samples any."""
     size_class: str = "none"
     """Which of an experiment's sizes it takes, one of `SIZE_CLASSES`: "layers" is a list, "gated" and "plain" are wide,
     the state of "rank_one" is as large as the weights, a step of "factored" takes H³ operations, the state of "exact"
@@ -86,7 +86,7 @@ class Entry:
     style: Style | None = None
     """Its line in figures; None: a thin grey one."""
     tuned_like: str | None = None
-    """Whose tuned values serve where it has none of its own."""
+    """The learner whose tuned values are used where this one has none."""
     choices: Mapping[int, Choice] = field(default_factory=dict)
     """The numbered choices of docs/choices.md that its options decide."""
 
@@ -111,14 +111,14 @@ def names() -> list[str]:
 
 
 def describe(name: str) -> Entry:
-    """What the registry knows of a learner without importing it."""
+    """The registry entry of a learner; its class is not imported."""
     return LEARNERS.find(name)
 
 
 def make(name: str, *, input_size: int, **options: Any) -> Learner:
     """A learner by its registry name; `hidden_size` and all other options go to its class.
 
-    For `ptncn`, `hidden_size` may be one number, or a list with one per layer; `hidden_sizes` says the same.
+    For `ptncn`, `hidden_size` may be one number or a list with one per layer; `hidden_sizes` is the same option.
 
     >>> make("lstm-bptt", input_size=8, hidden_size=16).kind
     'lstm-bptt'
@@ -145,7 +145,7 @@ def option_names(name: str) -> set[str]:
 
 
 ANYTHING = "**"
-"""Stands among the parameters of a class that looks at unknown arguments itself."""
+"""Listed among the parameters of a class that checks unknown arguments itself."""
 
 
 def _parameters(learner_class: type) -> dict[str, bool]:

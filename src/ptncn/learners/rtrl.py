@@ -16,9 +16,9 @@ from ptncn.learners.linearisation import Linearisation, group_shapes
 from ptncn.system import available_memory, in_words
 
 WORKSPACE = 2 * 2**20
-"""Bytes of influence taken through a step at once: about what a cache holds, and no second copy of the whole."""
+"""Bytes of influence advanced at once: about the size of a cache, so that no second copy of the whole is made."""
 USABLE = 0.9
-"""Share of the available memory that the influence may take; the rest is for the arrays of a step."""
+"""Share of the available memory for the influence; the rest is for the arrays of a step."""
 
 
 @dataclass(kw_only=True)
@@ -28,12 +28,12 @@ class RTRLState(RecurrentState):
 
 
 class RTRL(ForwardMode):
-    """Carry the influence of every weight on every unit, and so know the exact gradient at each step [^1].
+    """Carries the influence of every weight on every unit, which gives the exact gradient at each step [^1].
 
     With B rows, H units, n inputs and P ≈ G·H·(n + H + 1) weights the influence is B·R·H·P numbers, and a step
-    multiplies it by an H × H matrix. The structure of the cell is used throughout: a weight enters through the
-    one pre-activation it belongs to, an LSTM's c is reached through a diagonal, and the two biases of a gate
-    count once. Where the influence does not fit, nothing is allocated and a MemoryError says what does.
+    multiplies it by an H × H matrix. The structure of the cell is exploited: a weight enters through one
+    pre-activation, the derivative by an LSTM's c is diagonal, and the two biases of a gate count once. If the
+    influence does not fit into memory, nothing is allocated, and a MemoryError says what would fit.
 
     [^1]: Williams and Zipser (1989), A learning algorithm for continually running fully recurrent neural networks.
 
@@ -59,7 +59,7 @@ and 16.0 GB may be used. The largest hidden size that fits is 335; lstm-uoro and
         **common: Any,
     ) -> None:
         """
-        :param memory_limit: bytes that the influence may take; None for most of what is available.
+        :param memory_limit: bytes that the influence may take; None for most of the available memory.
         :param common: see `RecurrentLearner`.
         """
         check_size("input_size", input_size)
@@ -179,9 +179,9 @@ class UOROState(RecurrentState):
 
 
 class UORO(ForwardMode):
-    """Keep s̃ and θ̃ whose outer product has the influence as its mean [^1]; each row of a batch has its own.
+    """Keeps s̃ and θ̃ whose outer product has the influence as its mean [^1], for each row of a batch.
 
-    With independent random signs ν (one a number of state), J = ∂s'/∂s and any ρ₀, ρ₁ > 0,
+    With independent random signs ν (one per number of the state), J = ∂s'/∂s and any ρ₀, ρ₁ > 0,
 
         s̃' = ρ₀ J s̃ + ρ₁ ν            θ̃' = θ̃ / ρ₀ + (ν · ∂s'/∂θ) / ρ₁
         ρ₀ = √(‖θ̃‖ / ‖J s̃‖)          ρ₁ = √(‖ν · ∂s'/∂θ‖ / ‖ν‖)
@@ -234,13 +234,13 @@ def _outer_norm(left: list[Tensor], right: list[Tensor]) -> Tensor:
 @dataclass(kw_only=True)
 class KFRTRLState(RecurrentState):
     vectors: tuple[Tensor, ...] = ()
-    """(B, m) per group: the factor u in the space of what the weights multiply; () while the influence is zero."""
+    """(B, m) per group: the factor u, in the space of the multiplied vector; () while the influence is zero."""
     matrices: tuple[Tensor, ...] = ()
     """(B, R, H, Q) per group: the factor A from pre-activations to the state."""
 
 
 class KFRTRL(ForwardMode):
-    """Keep u and A whose Kronecker product has the influence as its mean [^1]; each row of a batch has its own.
+    """Keeps u and A whose Kronecker product has the influence as its mean [^1], for each row of a batch.
 
     For weights that multiply one vector v (here [x, h, 1]) to make pre-activations a, ∂s'/∂θ = v ⊗ D with
     D = ∂s'/∂a, exactly. With random signs c₁, c₂, J = ∂s'/∂s and any p₁, p₂ > 0,
@@ -249,8 +249,8 @@ class KFRTRL(ForwardMode):
         p₁ = √(‖J A‖ / ‖u‖)               p₂ = √(‖D‖ / ‖v‖)
 
     E[u' ⊗ A'] = J E[u ⊗ A] + v ⊗ D, since E[c₁ c₂] = 0. Weights that multiply different vectors (a GRU's
-    candidate, the micro-steps of a deep RHN) have a pair (u, A) and signs of their own: the influence is
-    their concatenation, so each may be estimated by itself.
+    candidate, the micro-steps of a deep RHN) have separate pairs (u, A) and signs: the influence is their
+    concatenation, so each part can be estimated separately.
 
     [^1]: Mujika, Meier and Steger (2018), Approximating real-time recurrent learning with random Kronecker factors.
     """

@@ -1,12 +1,12 @@
-"""SnAp-1, e-prop and RFLO: each weight has a trace of its own unit's past, and of no other unit's.
+"""SnAp-1, e-prop and RFLO: each weight has a trace of the past of its own unit only.
 
-The influence ds/dθ of RTRL is kept only where a weight meets the unit that it belongs to. With A the unit's own part
-of the transition, which the learners choose, and v the numbers that the weights multiply,
+Of RTRL's influence ds/dθ, only the part of each weight on its own unit is kept. With A the unit's own part of the
+transition, which differs between the learners, and v the vector that the weights multiply,
 
     T[i] ← A[i] T[i] + slope[i] ⊗ v            ∇W[i] = Σ over rows of δ[i] T[i]
 
-so that a step costs as much as there are weights, times the rows: B·R·P numbers. With thousands of units and inputs
-that is gigabytes, gone through at each step; `immediate` needs none of it.
+so a step costs B·R·P operations, for P weights and B rows. With thousands of units and inputs the traces take
+gigabytes, all of which each step reads and writes; `immediate` has no traces.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ptncn.learners.forward_mode import ForwardMode, rows
 from ptncn.learners.linearisation import Linearisation, MicroStep
 
 WORKSPACE = 2 * 2**20
-"""Bytes of a trace taken through a step at once: about what a cache holds."""
+"""Bytes of a trace advanced at once: about the size of a cache."""
 FEEDBACKS = {"symmetric": None, "random": None}
 
 
@@ -34,12 +34,12 @@ class TraceState(RecurrentState):
 
 
 class TraceLearner(ForwardMode):
-    """Carry one trace for each weight; a subclass says how much of it a step keeps."""
+    """Carries one trace for each weight; a subclass decides how much of it a step keeps."""
 
     state_type = TraceState
 
     def keep(self, micro: MicroStep) -> Tensor:
-        """(B, R, R, H) how each part of a unit's state answers to the parts before: A."""
+        """(B, R, R, H) A: the derivative of each part of a unit's state by its previous parts."""
         raise NotImplementedError
 
     def carries(self, state: TraceState) -> bool:
@@ -65,17 +65,17 @@ class TraceLearner(ForwardMode):
 
 
 class EligibilityLearner(TraceLearner):
-    """Traces that the weights between units have no part in: what a unit keeps of itself is all that fades them.
+    """Traces that ignore the weights between units and decay only by what a unit keeps of itself.
 
-    The error of the prediction reaches the units through the readout's own weights, `feedback="symmetric"`, or
-    through fixed random ones, `feedback="random"`.
+    The prediction error reaches the units through the weights of the readout (`feedback="symmetric"`) or through fixed
+    random weights (`feedback="random"`).
     """
 
     default_feedback: str
 
     def __init__(self, input_size: int, hidden_size: int, *, feedback: str | None = None, **common: Any) -> None:
         """
-        :param feedback: "symmetric" or "random"; None for what the rule's authors have.
+        :param feedback: "symmetric" or "random"; None for the choice of the authors of the rule.
         :param common: see `RecurrentLearner`.
         """
         feedback = self.default_feedback if feedback is None else feedback
@@ -104,7 +104,7 @@ def contract_rows(adjoint: Tensor, traces: Tensor) -> Tensor:
 
 
 def advance(trace: Tensor, kept: Tensor, slopes: Tensor | None = None, vector: Tensor | None = None) -> None:
-    """trace ← kept · trace + slopes ⊗ vector, in place and a cache's worth at a time.
+    """trace ← kept · trace + slopes ⊗ vector, in place, in blocks that fit into a cache.
 
     trace (B, R, G, H, m), kept (B, R, R, H), slopes (B, R, G, H), vector (B, m).
     """
@@ -126,10 +126,10 @@ def advance(trace: Tensor, kept: Tensor, slopes: Tensor | None = None, vector: T
 
 
 class SnAp1(TraceLearner):
-    """Keep the influence of each weight on its own unit alone: A is the unit's own entry of the transition.
+    """Keeps only the influence of each weight on its own unit: A is the unit's own entry of the transition.
 
-    It is exact where the transition is diagonal. For an LSTM the unit is the pair h, c, and A is two by two. The
-    micro-steps of a deep RHN count as steps of their own.
+    It is exact where the transition is diagonal. For an LSTM the unit is the pair h, c, and A is two by two. Each
+    micro-step of a deep RHN counts as a step.
 
     >>> from ptncn.learners import make
     >>> make("gru-snap1", input_size=3, hidden_size=4).kind
@@ -149,9 +149,9 @@ CELLS = {"lstm": None, "gru": None, "rhn": None}
 
 
 class EProp(EligibilityLearner):
-    """Traces fade by the gate that keeps the unit's past: the LSTM's forget gate, as in the authors' appendix; the
-    GRU's update gate and the RHN's carry gate likewise. What goes from unit to unit, or from a unit's output back to
-    its own gates, is left out.
+    """Traces decay by the gate that keeps the unit's past: the forget gate of an LSTM, as in the authors' appendix, the
+    update gate of a GRU and the carry gate of an RHN. Connections between units, and from a unit's output to its own
+    gates, are left out.
 
     >>> from ptncn.learners import make
     >>> make("lstm-e-prop", input_size=3, hidden_size=4, feedback="random").kind
@@ -171,12 +171,12 @@ class EProp(EligibilityLearner):
 
 
 class RFLO(EligibilityLearner):
-    """Traces fade by the network's own leak, the same for all units::
+    """Traces decay by the leak of the network, the same for all units::
 
         h' = (1 − α) h + α tanh(W [x, h, 1])          T ← (1 − α) T + α tanh′ ⊗ [x, h, 1]
 
-    The recurrent weights have no part in the traces, and the error reaches the units through random weights. With
-    α = 1 nothing of the past is left.
+    The traces ignore the recurrent weights, and the error reaches the units through random weights. With α = 1 nothing
+    of the past is kept.
 
     >>> from ptncn.learners import make
     >>> make("rnn-rflo", input_size=3, hidden_size=4, leak_rate=0.2).kind

@@ -1,4 +1,4 @@
-"""Meters: what is measured while a learner runs."""
+"""Meters: measurements while a learner runs."""
 
 from ptncn.metrics.base import BPC, CE, METRICS, SE, Accuracy, FrameMean, Meter, Metric, make_metric
 from ptncn.metrics.continual import Point, Prequential, TaskMatrix

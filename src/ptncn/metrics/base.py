@@ -1,4 +1,4 @@
-"""Meters look at each step of a learner and summarise what they saw: the protocol, and errors of predictions.
+"""Meters summarise the steps of a learner: the protocol, and errors of predictions.
 
 Meters score only the rows of `step.scored`: observed, and not the first observation of their sequence.
 """
@@ -21,29 +21,29 @@ from ptncn.registry import Registry
 
 @runtime_checkable
 class Meter(Protocol):
-    """A running summary of steps, which can be saved with a run and goes on bit for bit."""
+    """A running summary of steps, which can be saved with a run and continued bit for bit."""
 
     name: str
     """The key of its value in reports."""
 
     def update(self, step: Step, x: Tensor) -> None:
-        """Take in what a learner said about the observation `x` (B, n)."""
+        """Add a step of a learner and its observation `x` (B, n)."""
 
     def compute(self) -> float | dict[str, Any]:
-        """The summary of everything since the last reset; NaN where nothing was scored."""
+        """The summary since the last reset; NaN if nothing was scored."""
 
     def reset(self) -> None:
         """Forget everything."""
 
     def tree(self) -> dict[str, Any]:
-        """Everything needed to go on: plain numbers, lists and dicts, which JSON holds exactly."""
+        """The state of the meter as numbers, lists and dicts that JSON represents exactly."""
 
     def load_tree(self, tree: Mapping[str, Any]) -> None:
-        """Take over what `tree` of a meter with the same settings gave."""
+        """Restore the `tree` of a meter with the same settings."""
 
 
 class FrameMean(ABC):
-    """The mean of one number per frame, over all scored frames of all sequences alike.
+    """The mean of one number per frame over all scored frames of all sequences.
 
     The sums are float64 and stay on the device of the learner until `compute` is called.
     """
@@ -57,7 +57,7 @@ class FrameMean(ABC):
 
     @abstractmethod
     def per_frame(self, step: Step, x: Tensor) -> Tensor:
-        """(B,) float64: the number of each row; those of rows that are not scored are ignored."""
+        """(B,) float64: the number of each row; rows that are not scored are ignored."""
 
     def update(self, step: Step, x: Tensor) -> None:
         self._sum = self._sum + torch.where(step.scored, self.per_frame(step, x), 0.0).sum()
@@ -78,7 +78,7 @@ class FrameMean(ABC):
 
 
 class Wrapper:
-    """Base of meters that take the place of a learner and measure it at work."""
+    """Base of meters that wrap a learner and measure its calls."""
 
     def __init__(self, learner: Learner) -> None:
         self.learner = learner
@@ -100,7 +100,7 @@ class Wrapper:
         self.learner.restore(tree)
 
     def update(self, step: Step, x: Tensor) -> None:
-        """Nothing: the step was measured when it was taken."""
+        """Do nothing: the step was measured when it was taken."""
 
 
 class SE(FrameMean):
@@ -124,7 +124,7 @@ class SE(FrameMean):
 class CE(FrameMean):
     """Cross-entropy of a Bernoulli output in nats: summed over the n pixels of a frame, mean over frames.
 
-    Made from the logits, so that a confident mistake costs its logit and not infinity. `x` lies in [0, 1].
+    Computed from the logits, so that a confident mistake has a finite cost. `x` is in [0, 1].
     """
 
     name = "ce"
@@ -135,7 +135,7 @@ class CE(FrameMean):
 
 
 class BPC(FrameMean):
-    """Bits a character: −log₂ of the probability that a categorical output gave to the one-hot `x`."""
+    """Bits per character: −log₂ of the probability of the one-hot `x` under a categorical output."""
 
     name = "bpc"
 
@@ -144,7 +144,7 @@ class BPC(FrameMean):
 
 
 class Accuracy(FrameMean):
-    """The share of frames whose likeliest class was the one of the one-hot `x`."""
+    """The share of frames whose most probable class is that of the one-hot `x`."""
 
     name = "accuracy"
 
@@ -159,11 +159,7 @@ class Metric:
     make: type[FrameMean]
     """The meter's class; its `name` is the name in the registry."""
     label: str
-    """What tables and figures call it."""
-    unit: str = ""
-    digits: int = 2
-    """Digits after the point in tables."""
-    lower_is_better: bool = True
+    """The label in tables and figures."""
 
 
 METRICS: Registry[Metric] = Registry(
@@ -171,16 +167,16 @@ METRICS: Registry[Metric] = Registry(
     "ptncn.metrics",
     {
         "se": Metric(SE, "SE"),
-        "ce": Metric(CE, "CE", "nats"),
-        "bpc": Metric(BPC, "BPC", "bits", digits=3),
-        "accuracy": Metric(Accuracy, "accuracy", digits=3, lower_is_better=False),
+        "ce": Metric(CE, "CE"),
+        "bpc": Metric(BPC, "BPC"),
+        "accuracy": Metric(Accuracy, "accuracy"),
     },
 )
-"""Every metric that experiments and the training loop know by name."""
+"""Every metric that experiments and the training loop find by name."""
 
 
 def make_metric(name: str) -> FrameMean:
-    """A fresh meter by its registry name.
+    """Make a meter by its registry name.
 
     >>> make_metric("se").name
     'se'

@@ -29,10 +29,9 @@ class Point(NamedTuple):
 class Prequential:
     """The test-then-train error of an endless stream, in bounded memory [^1].
 
-    `error` says what is measured: an `SE()`, for example. The cumulative mean never forgets the beginning;
-    the faded mean weighs a frame that lies k scored steps back by fading^k, so that it remembers about
-    1/(1 − fading) of them. `curve()` holds up to `points` evenly spaced points: when it is full, every other
-    one is dropped.
+    `error` is the measure, such as `SE()`. The cumulative mean weights all frames equally; the faded mean weights a
+    frame k scored steps back by fading^k, so that it covers about 1/(1 − fading) of them. `curve()` holds up to
+    `points` evenly spaced points: when it is full, every other one is dropped.
 
     >>> from ptncn.learner import Step
     >>> from ptncn.metrics.base import SE
@@ -66,7 +65,7 @@ class Prequential:
     def update(self, step: Step, x: Tensor) -> None:
         total = torch.where(step.scored, self.error.per_frame(step, x), 0.0).sum()
         count = step.scored.sum()
-        decay = self.fading ** (count > 0).double()  # time stands still where nothing is scored
+        decay = self.fading ** (count > 0).double()  # no decay in steps where nothing is scored
         self._sum = self._sum + total
         self._count = self._count + count
         self._faded_sum = self._faded_sum * decay + total
@@ -82,7 +81,7 @@ class Prequential:
         }
 
     def curve(self) -> list[Point]:
-        """The course of both means, the oldest first."""
+        """Both means over time, oldest first."""
         return list(self._curve)
 
     def reset(self) -> None:
@@ -122,10 +121,10 @@ def _ratio(total: float | Tensor, count: float | Tensor) -> float:
 
 
 class TaskMatrix:
-    """Losses on every task, before any training and after each task, in the order in which they are learnt.
+    """Losses on every task, before any training and after each task, in the order of learning.
 
-    R[i][j] is the loss on task j when i tasks have been learnt; row 0 is the untrained learner. The names are
-    Avalanche's, the signs are those for losses: positive forgetting is bad, positive transfer is good.
+    R[i][j] is the loss on task j after i tasks; row 0 is the untrained learner. The names follow Avalanche, the signs
+    are those for losses: positive forgetting is bad, positive transfer is good.
 
     >>> matrix = TaskMatrix(["mnist", "fashion"])
     >>> for learnt, losses in enumerate([(9.0, 8.0), (2.0, 7.0), (3.0, 1.0)]):
@@ -148,7 +147,7 @@ class TaskMatrix:
         self.reset()
 
     def record(self, learnt: int, task: str, loss: float) -> None:
-        """Enter the loss on `task` once the first `learnt` tasks were learnt; 0 is before any training."""
+        """Record the loss on `task` after the first `learnt` tasks; 0 is before any training."""
         if task not in self.tasks:
             raise ValueError(unknown("task", task, self.tasks))
         if not 0 <= learnt <= len(self.tasks):
@@ -161,20 +160,20 @@ class TaskMatrix:
         return fmean(self._loss(last, task) for task in range(last))
 
     def forgetting(self) -> float:
-        """How much the loss on a task rose since it was learnt; mean over all but the last task."""
+        """The increase of the loss on a task since it was learnt, as a mean over all but the last task."""
         last = len(self.tasks)
         return _mean(self._loss(last, task) - self._loss(task + 1, task) for task in range(last - 1))
 
     def backward_transfer(self) -> float:
-        """How much later tasks lowered the loss on earlier ones: −forgetting."""
+        """The decrease of the loss on earlier tasks through later ones: −forgetting."""
         return -self.forgetting()
 
     def forward_transfer(self) -> float:
-        """How much earlier tasks lowered the loss on one not yet learnt; mean over all but the first task."""
+        """The decrease of the loss on a task through earlier ones, as a mean over all but the first task."""
         return _mean(self._loss(0, task) - self._loss(task, task) for task in range(1, len(self.tasks)))
 
     def compute(self) -> dict[str, Any]:
-        """All four, NaN for those that need more than one task."""
+        """All four; NaN for those that need more than one task."""
         return {
             "average": self.average(),
             "forgetting": self.forgetting(),

@@ -1,4 +1,4 @@
-"""What a learner costs (time per step, bytes of state and weights) and how good its gradient is."""
+"""The cost of a learner (time per step, bytes of state and weights), and the quality of its gradient."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ptncn.metrics.base import Wrapper
 
 
 class Cost(Wrapper):
-    """A learner that measures itself: use it in place of the learner, and as a meter beside the others.
+    """Measures the learner that it wraps: use it in place of the learner, and as a meter.
 
-    Unrolling learners do their work in `end`. So both are reported: the step alone, median and interquartile
-    range of the last `window` steps, and all time, that of `end` included, over the number of steps.
-    Bytes of state are the most that were seen after a step: influence matrices, traces and stored frames lie
-    there. Bytes of the learner are those of its snapshot: parameters and the moments of optimisers.
+    Unrolling learners do their work in `end`, so two times are reported: that of a step (median and interquartile
+    range of the last `window` steps), and the total including `end`, divided by the number of steps. Bytes of state are
+    the maximum after a step, with influence matrices, traces and stored frames. Bytes of the learner are those of its
+    snapshot: parameters and optimiser moments.
 
     >>> from ptncn.learners.esn import ESN
     >>> cost = Cost(ESN(input_size=2, hidden_size=3))
@@ -94,7 +94,7 @@ class Cost(Wrapper):
 
 
 def bytes_of(tree: Any) -> int:
-    """The memory under all tensors of a state or snapshot; what several of them share counts once.
+    """The memory of all tensors in a state or snapshot; shared memory counts once.
 
     >>> buffer = torch.zeros(10)
     >>> bytes_of({"buffer": buffer, "view": buffer[2:5], "other": [torch.zeros(1, dtype=torch.float64)]})
@@ -124,20 +124,20 @@ def tensors_of(tree: Any) -> Iterator[Tensor]:
 
 
 def _span(tensor: Tensor) -> tuple[int, int]:
-    """The addresses from the first byte to behind the last one."""
+    """The address of the first byte, and the one after the last."""
     reach = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     start = tensor.data_ptr()
     return start, start + (reach + 1) * tensor.element_size()
 
 
 def _wait(tensor: Tensor | None) -> None:
-    """Let its device finish, so that the clock sees the work and not only its launch."""
+    """Wait for the device, so that the work is timed and not only its launch."""
     if tensor is not None and tensor.is_cuda:
         torch.cuda.synchronize(tensor.device)
 
 
 class _Seen(NamedTuple):
-    """One step of the sequences, as the exact gradient needs it."""
+    """One step of the sequences, for the exact gradient."""
 
     x: Tensor
     """(B, n)"""
@@ -148,15 +148,15 @@ class _Seen(NamedTuple):
 
 
 class GradientMeter(Wrapper):
-    """A learner whose gradients are measured: use it in place of the learner, and as a meter beside the others.
+    """Measures the gradients of the learner that it wraps: use it in place of the learner, and as a meter.
 
-    Whenever the learner updates, the gradient that it is about to apply to its recurrent weights, before
-    clipping, is compared with the exact one: that of the same loss (the mean over the steps since the last
-    update) at the same weights, back to the start of the sequences, by autograd. The readout is left out: every
-    rule has its gradient exactly. An online rule is measured at each step, TBPTT every `stride` steps.
+    At each update, the gradient of the recurrent weights, before clipping, is compared with the exact one: that of the
+    same loss (the mean over the steps since the last update) at the same weights, back to the start of the sequences,
+    by autograd. The readout is left out, since every rule has its exact gradient. An online rule is measured at each
+    step, TBPTT every `stride` steps.
 
-    The exact gradient runs through the whole sequence again at each update, so that a sequence of T steps costs
-    T²/2: this is for looking at a rule on sequences of some hundreds of steps, one batch at a time.
+    The exact gradient repeats the whole sequence at each update, so a sequence of T steps costs T²/2: use it on
+    sequences of some hundred steps, one batch at a time.
 
     >>> from ptncn.learners.rtrl import UORO
     >>> meter = GradientMeter(UORO(2, 3, cell="rnn"))
@@ -173,10 +173,9 @@ class GradientMeter(Wrapper):
     def __init__(self, learner: Any) -> None:
         if not isinstance(learner, RecurrentLearner) or not learner.reads_state:
             raise TypeError(
-                f"{getattr(learner, 'kind', type(learner).__name__)!r} cannot be measured: there is an exact gradient "
-                "only for a cell with a linear readout that learns by gradients of its own loss, such as 'lstm-uoro'; "
-                "the P-TNCN follows local rules, an ESN leaves its recurrent weights alone, and attention and "
-                "decoders are networks of another kind"
+                f"{getattr(learner, 'kind', type(learner).__name__)!r} cannot be measured: the exact gradient is known "
+                "only for cells with a linear readout that learn by gradients, such as 'lstm-uoro'; the P-TNCN follows "
+                "local rules, an ESN does not train its recurrent weights, and attention and decoders are not covered"
             )
         super().__init__(learner)
         self.learner: RecurrentLearner = learner
@@ -186,17 +185,17 @@ class GradientMeter(Wrapper):
         self.reset()
 
     def begin(self, batch_size: int) -> Any:
-        """A fresh state of the learner; the meter follows this one from now on, and no other."""
+        """A fresh state of the learner, which the meter follows from now on."""
         self._state, self._history, self._pending = self.learner.begin(batch_size), [], []
         return self._state
 
     def step(self, x: Tensor, state: Any, *, learn: bool = True, mask: Tensor | None = None) -> Step:
         if state is not self._state:
-            raise ValueError("this state was not the last to begin here; the meter follows one batch at a time")
+            raise ValueError("state: expected the last one from begin(); the meter follows one batch at a time")
         if self._pending and not learn:
             raise ValueError(
-                f"a frozen step, but {len(self._pending)} steps wait for {self.kind!r} to update: what it will learn "
-                "from them has no gap. Call end() first, or keep learning"
+                f"a frozen step while {len(self._pending)} steps wait for the next update of {self.kind!r}: call end() "
+                "first, or keep learning"
             )
         like = self.learner.readout.weight
         checked = check_mask(mask, state.batch_size, like.device)
@@ -214,7 +213,7 @@ class GradientMeter(Wrapper):
         self._state, self._history, self._pending = None, [], []
 
     def compute(self) -> dict[str, Any]:
-        """Means over updates; NaN before the first. `cosines` and `norm_ratios` hold every update."""
+        """Means over updates, NaN before the first; `cosines` and `norm_ratios` hold the values of every update."""
         nothing = [float("nan")]
         return {
             "cosine": float(np.mean(self.cosines or nothing)),
@@ -234,7 +233,7 @@ class GradientMeter(Wrapper):
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
-        """Look at the gradients in the moment before the learner applies them."""
+        """Measure gradients just before the learner applies them."""
         apply = self.learner.apply_gradient
 
         def measure_and_apply() -> None:
@@ -265,7 +264,7 @@ class GradientMeter(Wrapper):
         loss = torch.zeros_like(learner.readout.bias).sum()
         for t, (x, mask, scored) in enumerate(self._history[: self._pending[-1] + 1]):
             if t in self._pending:
-                surprise = learner.output.nll(learner.readout(hidden[0]), x)  # (B,)
-                loss = loss + torch.where(scored, surprise, 0.0).sum() / (batch_size * len(self._pending))
+                nll = learner.output.nll(learner.readout(hidden[0]), x)  # (B,)
+                loss = loss + torch.where(scored, nll, 0.0).sum() / (batch_size * len(self._pending))
             hidden = keep_masked(mask, learner.cell(x, hidden), hidden)
         return torch.autograd.grad(loss, weights, materialize_grads=True)

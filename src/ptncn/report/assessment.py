@@ -1,4 +1,4 @@
-"""Compare our numbers with the paper's: cells, whether values are reached, and which rows differ beyond chance."""
+"""Compare our numbers with the paper's: whether values are reached, and which rows differ beyond chance."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from scipy import stats
 
 from ptncn.experiments.experiment import Experiment
 from ptncn.records import Comparison, RecordError, Summary, compare, summarise
-from ptncn.report.model import data_label, row_label
-from ptncn.report.sources import Source
+from ptncn.report.model import data_label, metric_label, row_label
+from ptncn.report.sources import RecordSource
 
 SLACK = 0.2
-"""How far a measured exponent may exceed a bound."""
+"""Tolerance when a measured exponent is compared with a bound."""
 MAX_PAIRS = 8
-"""Pairs that a sentence lists before it says how many more there are."""
+"""Maximum number of pairs listed in a sentence."""
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One metric of one row on one column, over seeds, with the paper's number."""
+class TableCell:
+    """One metric of one row and column, over seeds, with the paper's number."""
 
     row: str
     column: str
     paper: float | None
-    sources: Sequence[Source]
+    sources: Sequence[RecordSource]
     summary: Summary | None
-    """None if the paper has a number and there is no run."""
+    """None if there is a number in the paper but no run."""
     stands_for: str = ""
-    """The row of the paper whose number this is, where a variant has none of its own."""
+    """The row that the paper's number belongs to, if it is not this one."""
 
     @property
     def ours(self) -> float | None:
@@ -49,55 +49,55 @@ class Cell:
 
     @property
     def other_data(self) -> bool:
-        """Whether our data is not the paper's."""
+        """Whether our data differs from the paper's."""
         return any(uses_other_data(source) for source in self.sources)
 
 
-def uses_other_data(source: Source) -> bool:
+def uses_other_data(source: RecordSource) -> bool:
     """Whether a run used stand-ins for the paper's datasets, or videos of another size."""
     return bool(source.record.stand_ins) or run_config(source).get("canvas", 64) != 64
 
 
-def run_config(source: Source) -> dict[str, object]:
-    """The values in a record that say how large the run was; empty if it has none."""
+def run_config(source: RecordSource) -> dict[str, object]:
+    """The sizes of a run; empty if the record has none."""
     inner = source.record.config.get("training", source.record.config)
-    config = inner.get("setting", inner) if isinstance(inner, dict) else {}
+    config = inner.get("run_config", inner) if isinstance(inner, dict) else {}
     return dict(config) if isinstance(config, dict) else {}
 
 
-def cells_of(experiment: Experiment, sources: Sequence[Source], metric: str) -> list[Cell]:
+def cells_of(experiment: Experiment, sources: Sequence[RecordSource], metric: str) -> list[TableCell]:
     """Column by column, rows in the order of the paper."""
     known = experiment.paper.get(metric, {})
     measured = {column: None for source in sources for column in source.cells.get(metric, {})}
     columns = dict.fromkeys([*(column for row in known.values() for column in row if column in measured), *measured])
-    recorded = {source.record.model for source in sources}
+    recorded = {source.record.row for source in sources}
     rows = dict.fromkeys([*known, *(row for row in experiment.all_rows() if row in recorded), *sorted(recorded)])
     found = []
     for column in columns:
         for row in rows:
-            having = [each for each in sources if each.record.model == row and column in each.cells.get(metric, {})]
+            having = [each for each in sources if each.record.row == row and column in each.cells.get(metric, {})]
             values = [value for each in having if (value := each.cells[metric][column]) is not None]
             paper, stands_for = known.get(row, {}).get(column), ""
             if paper is None and values and row in experiment.variants:
                 stands_for = experiment.variants[row].compared_with
                 paper = known.get(stands_for, {}).get(column)
             if values or paper is not None:
-                found.append(Cell(row, column, paper, having, summarise(values) if values else None, stands_for))
+                found.append(TableCell(row, column, paper, having, summarise(values) if values else None, stands_for))
     return found
 
 
-def metrics_of(sources: Sequence[Source]) -> list[str]:
+def metrics_of(sources: Sequence[RecordSource]) -> list[str]:
     return list(dict.fromkeys(metric for source in sources for metric in source.cells))
 
 
-def by_column(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
-    groups: dict[str, list[Cell]] = {}
+def by_column(cells: Sequence[TableCell]) -> dict[str, list[TableCell]]:
+    groups: dict[str, list[TableCell]] = {}
     for cell in cells:
         groups.setdefault(cell.column, []).append(cell)
     return groups
 
 
-def differ(experiment: Experiment, metric: str, first: Cell, second: Cell) -> Comparison | None:
+def differ(experiment: Experiment, metric: str, first: TableCell, second: TableCell) -> Comparison | None:
     """A paired comparison over test sequences, each with its mean error over the seeds that both have."""
     key = experiment.page.errors(metric, first.column)
     if key is None:
@@ -116,8 +116,8 @@ def differ(experiment: Experiment, metric: str, first: Cell, second: Cell) -> Co
         return None
 
 
-def mark(cell: Cell, experiment: Experiment) -> str:
-    """Whether the paper's number is reached, as a symbol and words; on other data nothing counts as reached."""
+def mark(cell: TableCell, experiment: Experiment) -> str:
+    """Whether the paper's number is reached, as a symbol and words; on other data it never is."""
     if cell.ours is None:
         return "– no record"
     if cell.ratio is None or cell.paper is None:
@@ -131,8 +131,8 @@ def mark(cell: Cell, experiment: Experiment) -> str:
     return "◇ lower; other data" if cell.other_data else "● reached"
 
 
-def unreached_values(experiment: Experiment, metric: str, cells: Sequence[Cell]) -> list[str]:
-    """A sentence per column on the paper's values."""
+def unreached_values(experiment: Experiment, metric: str, cells: Sequence[TableCell]) -> list[str]:
+    """A sentence per column about the paper's values that were not reached."""
     page, sentences = experiment.page, []
     for column, group in by_column(cells).items():
         known = [cell for cell in group if cell.ratio is not None and cell.row not in page.references]
@@ -158,8 +158,8 @@ def unreached_values(experiment: Experiment, metric: str, cells: Sequence[Cell])
     return sentences
 
 
-def changed_order(experiment: Experiment, metric: str, cells: Sequence[Cell]) -> list[str]:
-    """A sentence per column on pairs of rows whose order is not the paper's."""
+def changed_order(experiment: Experiment, metric: str, cells: Sequence[TableCell]) -> list[str]:
+    """A sentence per column about pairs of rows in another order than the paper's."""
     sentences = []
     for column, group in by_column(cells).items():
         known = [cell for cell in group if cell.paper is not None and cell.ours is not None and not cell.stands_for]
@@ -178,7 +178,7 @@ def changed_order(experiment: Experiment, metric: str, cells: Sequence[Cell]) ->
     return sentences
 
 
-def _swapped_pairs(experiment: Experiment, metric: str, swapped: Sequence[tuple[Cell, Cell]]) -> list[str]:
+def _swapped_pairs(experiment: Experiment, metric: str, swapped: Sequence[tuple[TableCell, TableCell]]) -> list[str]:
     titles = ("**Beyond chance**", "May be chance", "Not tested, no errors per sequence")
     groups: dict[str, list[str]] = {title: [] for title in titles}
     significant, chance, untested = groups.values()
@@ -194,8 +194,8 @@ def _swapped_pairs(experiment: Experiment, metric: str, swapped: Sequence[tuple[
     ]
 
 
-def better_than_reference(experiment: Experiment, metric: str, cells: Sequence[Cell]) -> list[str]:
-    """A sentence per column on the rows that have a lower error than the reference row."""
+def better_than_reference(experiment: Experiment, metric: str, cells: Sequence[TableCell]) -> list[str]:
+    """A sentence per column about rows with a lower error than the reference row."""
     name, sentences = row_label(experiment, experiment.reference), []
     for column, group in by_column(cells).items():
         reference = next((cell for cell in group if cell.row == experiment.reference and cell.ours is not None), None)
@@ -212,7 +212,7 @@ def better_than_reference(experiment: Experiment, metric: str, cells: Sequence[C
     return sentences
 
 
-def _doubt(experiment: Experiment, metric: str, reference: Cell, other: Cell) -> str:
+def _doubt(experiment: Experiment, metric: str, reference: TableCell, other: TableCell) -> str:
     found = differ(experiment, metric, reference, other)
     return " (may be chance)" if found is not None and not found.beyond_chance else ""
 
@@ -221,8 +221,8 @@ RANKS = ("rank, paper", "rank, ours")
 STANDING_HEADINGS = ("table", "learner", "metric", "on", "scale", "paper", "ours", "ratio", "reached?", *RANKS)
 
 
-def standings(experiment: Experiment, sources: Sequence[Source]) -> list[list[str]]:
-    """A row for each number of the paper's that the reference row or a variant of it has; the page adds a cell."""
+def standings(experiment: Experiment, sources: Sequence[RecordSource]) -> list[list[str]]:
+    """A row for each number of the paper for the reference row or a variant of it; the overview adds the first cell."""
     return [
         _standing(experiment, metric, cell, group)
         for metric in metrics_of(sources)
@@ -232,7 +232,7 @@ def standings(experiment: Experiment, sources: Sequence[Source]) -> list[list[st
     ]
 
 
-def _standing(experiment: Experiment, metric: str, cell: Cell, group: Sequence[Cell]) -> list[str]:
+def _standing(experiment: Experiment, metric: str, cell: TableCell, group: Sequence[TableCell]) -> list[str]:
     page, ranks = experiment.page, ["", ""]
     others = [each for each in group if each.row not in (experiment.reference, *page.references)]
     ranked = [cell, *(each for each in others if each.ratio is not None and not each.stands_for)]
@@ -240,7 +240,7 @@ def _standing(experiment: Experiment, metric: str, cell: Cell, group: Sequence[C
         ranks = [_rank(cell.paper, [each.paper for each in ranked]), _rank(cell.ours, [each.ours for each in ranked])]
     return [
         row_label(experiment, cell.row),
-        page.metric_labels.get(metric, metric),
+        metric_label(experiment, metric),
         data_label(cell.column) if cell.column else "",
         cell.sources[0].record.scale,
         f"{cell.paper:g}",
@@ -261,7 +261,7 @@ def _rank(value: float | None, values: Sequence[float | None]) -> str:
 
 def place(experiment: Experiment, metric: str, column: str) -> str:
     """The label of a metric on a column."""
-    name = experiment.page.metric_labels.get(metric, metric)
+    name = metric_label(experiment, metric)
     return f"{name}, {data_label(column)}" if column else name
 
 

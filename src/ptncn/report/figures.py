@@ -1,4 +1,4 @@
-"""The figures of an experiment, drawn from its records as its page asks for them; filmstrips and animations."""
+"""The figures of an experiment, drawn from its records; filmstrips and animations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Frames = NDArray[np.uint8]
 GAP = 3
 """Pixels between frames."""
 BACKGROUND, LABEL, FONT_SIZE = 68, 255, 13
-"""In animations: a grey that is distinct from both a white page and a black frame; the labels and their size."""
+"""In animations: a grey that contrasts with white pages and black frames; colour and size of labels."""
 
 
 def filmstrip(
@@ -72,7 +72,7 @@ def animation(name: str, rows: Mapping[str, list[Frames]], *, enlarge: int = 2, 
 
 
 def _still(rows: Mapping[str, list[Frames]], moment: int, height: int, width: int) -> Image.Image:
-    """One frame of the animation in 16 greys, which make a small file and hardly differ from 256."""
+    """One frame of the animation, in 16 greys for a small file."""
     count = max(len(sequences) for sequences in rows.values())
     top = FONT_SIZE + 9
     sheet = Image.new("L", (len(rows) * (width + GAP) - GAP, top + count * (height + GAP) - GAP), BACKGROUND)
@@ -101,7 +101,7 @@ def check_frames(rows: Mapping[str, Frames]) -> tuple[int, int, int]:
 UNITS = {"prequential_se": "squared error", "prequential_bpc": "bits per character"}
 
 Drawing = tuple[str, Callable[[], Figure]]
-"""What a figure shows, for the message if it fails, and the function that draws it."""
+"""A description of a figure, for error messages, and the function that draws it."""
 
 
 def make_drawings(experiment: Experiment, stem: str, records: Sequence[Record]) -> Iterator[Drawing]:
@@ -116,7 +116,7 @@ def make_drawings(experiment: Experiment, stem: str, records: Sequence[Record]) 
 def curves(
     experiment: Experiment, name: str, records: Sequence[Record], *, what: str, logarithmic: bool = False
 ) -> Iterator[Drawing]:
-    """Errors in the course of learning."""
+    """Errors during learning."""
     if any(record.curve for record in records):
         draw = partial(_curves, experiment, f"{name}-{what}", records, logarithmic=logarithmic)
         yield f"{what} curves of {records[0].data}", draw
@@ -125,20 +125,20 @@ def curves(
 def _curves(experiment: Experiment, name: str, records: Sequence[Record], *, logarithmic: bool) -> Figure:
     lines: list[Curve] = []
     changes: list[tuple[float, str]] = []
-    for row in dict.fromkeys(record.model for record in records if record.curve):
-        trials = [record.curve for record in records if record.model == row and record.curve]
+    for row in dict.fromkeys(record.row for record in records if record.curve):
+        trials = [record.curve for record in records if record.row == row and record.curve]
         steps = trials[0]["steps"]
         same = [trial["faded"] for trial in trials if trial["steps"] == steps]
         mean = np.mean(np.array(same, float), axis=0).tolist()
         lines.append(Curve(row_label(experiment, row), steps, mean, row_style(experiment, row)))
         changes = changes or [(step, data_label(data)) for step, data in trials[0]["changes"]]
     if len({data for _, data in changes}) == 1:
-        changes = []  # another epoch of the same data is no change
+        changes = []  # another epoch of the same data is not a change
     longest = max((line.steps for line in lines), key=len)
     for record in records:
         if not record.curve and "prequential_se" in record.metrics:
-            level, style = float(record.metrics["prequential_se"]), row_style(experiment, record.model)
-            label = row_label(experiment, record.model)
+            level, style = float(record.metrics["prequential_se"]), row_style(experiment, record.row)
+            label = row_label(experiment, record.row)
             lines.append(Curve(label, [longest[0], longest[-1]], [level, level], style))
     metric = next(record.curve["metric"] for record in records if record.curve)
     error, data = UNITS.get(metric, metric), data_label(records[0].data)
@@ -160,8 +160,8 @@ def matrices(experiment: Experiment, name: str, records: Sequence[Record]) -> It
 def _matrices(experiment: Experiment, name: str, records: Sequence[Record]) -> Figure:
     tasks = [data_label(task) for task in records[0].metrics["matrix"]["tasks"]]
     losses: dict[str, Any] = {}
-    for row in dict.fromkeys(record.model for record in records):
-        trials = [record.metrics["matrix"]["losses"] for record in records if record.model == row]
+    for row in dict.fromkeys(record.row for record in records):
+        trials = [record.metrics["matrix"]["losses"] for record in records if record.row == row]
         losses[row_label(experiment, row)] = np.mean(np.array(trials, float), axis=0)
     picture = task_matrices(f"{name}-matrices", tasks, losses, title="Squared error on each task")
     caption = (
@@ -183,7 +183,7 @@ def films(
 ) -> Iterator[Drawing]:
     """For the first seed and each phase with frames: an animation, a filmstrip, and the surprise of one row."""
     first = min(record.seed for record in records)
-    shown = {record.model: record for record in records if record.seed == first and record.model in rows}
+    shown = {record.row: record for record in records if record.seed == first and record.row in rows}
     if not shown:
         return
     shown = {row: shown[row] for row in rows if row in shown}
@@ -239,7 +239,7 @@ def _surprise(experiment: Experiment, name: str, phase: str, what: str, record: 
     times = range(2, len(surprise) + 2)
     picture = surprise_over_time(f"{name}-surprise", surprise, title=f"Surprise of each layer: {what}", times=times)
     caption = (
-        f"Surprise of each layer of the {row_label(experiment, record.model)} over time, {what}: squared error units, "
+        f"Surprise of each layer of the {row_label(experiment, record.row)} over time, {what}: squared error units, "
         f"mean over a batch, divided by the layer’s mean over time. Scale {record.scale}."
     )
     means = ", ".join(f"layer {place} {mean:.4g}" for place, mean in enumerate(surprise.mean(0), 1))
@@ -254,8 +254,8 @@ def growth(
     experiment: Experiment, name: str, records: Sequence[Record], *, rows: Sequence[str], panels: Sequence[Panel]
 ) -> Iterator[Drawing]:
     """Costs against sizes, with fitted power laws."""
-    chosen = {record.model: record for record in records if record.model in rows} or {
-        record.model: record for record in records
+    chosen = {record.row: record for record in records if record.row in rows} or {
+        record.row: record for record in records
     }
     for panel in panels:
         if any(panel[0] in record.metrics for record in chosen.values()):

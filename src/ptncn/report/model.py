@@ -1,4 +1,4 @@
-"""A report as data: sections of text, tables and figures, which `render` turns into pages; and the style of plots.
+"""A report as data: sections of text, tables and figures, which `render` turns into pages; labels and plot style.
 
 Texts are inline Markdown: `code`, **strong**, *emphasis* and [links](https://example.org).
 """
@@ -24,12 +24,13 @@ from PIL import Image
 from ptncn.data.registry import DATASETS
 from ptncn.experiments.experiment import Experiment
 from ptncn.learners.registry import LEARNERS, Style
+from ptncn.metrics import METRICS
 
 _NUMBER = re.compile(r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?( ?[×%])?|–|")
 
 
 @dataclass(frozen=True)
-class Text:
+class Paragraph:
     """A paragraph."""
 
     words: str
@@ -37,7 +38,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Points:
-    """A list of short texts."""
+    """A bulleted or numbered list."""
 
     items: Sequence[str]
     numbered: bool = False
@@ -45,7 +46,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Commands:
-    """Lines for a shell."""
+    """Shell commands."""
 
     lines: Sequence[str]
 
@@ -58,7 +59,7 @@ class Table:
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
     source: str = ""
-    """The records that the table shows."""
+    """The records behind the table."""
     command: str = ""
     """The command that makes those records."""
 
@@ -70,7 +71,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """One image in every format it has."""
+    """One image in all its formats."""
 
     name: str
     """Name of its files, without extension."""
@@ -96,7 +97,7 @@ class Figure:
     alt: str
     caption: str
     wide: bool = False
-    """Takes the full width; scrolls sideways on a narrow screen."""
+    """Whether it takes the full width, and scrolls sideways on a narrow screen."""
 
     @property
     def extension(self) -> str:
@@ -109,7 +110,7 @@ class Figure:
         return f"{self.picture.name}.{self.extension}"
 
 
-Part = Text | Points | Commands | Table | Figure
+Part = Paragraph | Points | Commands | Table | Figure
 
 
 @dataclass(frozen=True)
@@ -147,11 +148,11 @@ def slug(title: str) -> str:
 BLUE, VERMILLION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 ORANGE, SKY = "#e69f00", "#56b4e9"
 PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
-"""Okabe and Ito's palette without yellow, which hardly shows on white."""
+"""The palette of Okabe and Ito without yellow, which is hardly visible on white."""
 GROUND, INK, SOFT, LINE = "#ffffff", "#1f2328", "#57606a", "#d5d9de"
 """On a page these follow the reader's light or dark mode."""
 WIDTH, HEIGHT = 5.4, 3.5
-"""Inches: small enough that the text is readable on a phone."""
+"""Inches; small enough for the text to be readable on a phone."""
 
 RC: Any = {
     "svg.hashsalt": "ptncn",
@@ -184,7 +185,7 @@ RC: Any = {
 
 @contextmanager
 def theme() -> Iterator[None]:
-    """The settings under which plots are drawn and saved, whatever the user's own are."""
+    """Draw and save plots with these settings, independent of the user's."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(RC)
@@ -198,7 +199,7 @@ def canvas(width: float = WIDTH, height: float = HEIGHT, **options: Any) -> tupl
 
 
 def legend_below(figure: Canvas, axes: Axes, columns: int = 3) -> None:
-    """A legend below the axes, where no line crosses it."""
+    """Put the legend below the axes, where it hides no line."""
     handles, labels = axes.get_legend_handles_labels()
     if len(labels) > 1:
         figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(labels)), handlelength=2.6)
@@ -221,7 +222,7 @@ def _greyscale(png: io.BytesIO) -> bytes:
 
 
 def _rounded(svg: bytes) -> bytes:
-    """Paths to a hundredth of a point, which is invisible and saves space; no trailing blanks."""
+    """Round paths to a hundredth of a point, to save space, and strip trailing blanks."""
     paths = re.compile(rb' d="[^"]*"')
     text = paths.sub(lambda path: re.sub(rb"(\.\d\d)\d+", rb"\1", path[0]), svg)
     return b"\n".join(line.rstrip() for line in text.splitlines()) + b"\n"
@@ -238,7 +239,7 @@ def for_page(svg: bytes) -> bytes:
 
 
 JOINTS = {"-to-": " → ", "+": " → ", " after ": " after ", " ": " "}
-"""How columns join the names of datasets, and how their labels are joined."""
+"""{separator of dataset names in a column: separator of their labels}."""
 
 
 def data_label(name: str) -> str:
@@ -261,14 +262,22 @@ def data_label(name: str) -> str:
 
 def learner_label(name: str) -> str:
     """
-    >>> learner_label("lstm-kf-rtrl"), learner_label("one of my own")
-    ('LSTM (KF-RTRL)', 'one of my own')
+    >>> learner_label("lstm-kf-rtrl"), learner_label("unregistered")
+    ('LSTM (KF-RTRL)', 'unregistered')
     """
     return (LEARNERS[name].label if name in LEARNERS else "") or name
 
 
+def metric_label(experiment: Experiment, metric: str) -> str:
+    """The label of a metric on the page or, for a name such as "test_se", in the registry of metrics."""
+    if metric in experiment.page.metric_labels:
+        return experiment.page.metric_labels[metric]
+    split, _, name = metric.rpartition("_")
+    return f"{split} {METRICS[name].label}".strip() if name in METRICS else metric
+
+
 def row_label(experiment: Experiment, name: str) -> str:
-    """The label of a row of a table: a variant's own, or its learner's."""
+    """The label of a row: that of the variant or of the learner."""
     return experiment.variants[name].label or name if name in experiment.variants else learner_label(name)
 
 
@@ -278,7 +287,7 @@ def line_style(name: str) -> dict[str, Any]:
 
 
 def row_style(experiment: Experiment, name: str) -> dict[str, Any]:
-    """Line options for a row: its learner's, or for variants one colour each, with the reference row emphasised."""
+    """Line options for a row: those of its learner; variants have one colour each, and the reference row stands out."""
     if name not in experiment.variants:
         return line_style(name)
     if name in experiment.page.references:

@@ -1,6 +1,6 @@
 """One page per experiment, in a fixed order: question, metrics, then per scale command, results, shortfalls and setup.
 
-The pages are written as one HTML file or as Markdown.
+Pages are written as one HTML file or as Markdown.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ptncn.report.assessment import (
     uses_other_data,
 )
 from ptncn.report.figures import make_drawings
-from ptncn.report.model import Commands, Figure, Part, Points, Section, Table, Text, row_label, slug
+from ptncn.report.model import Commands, Figure, Paragraph, Part, Points, Section, Table, metric_label, row_label, slug
 from ptncn.report.plots import comparison
 from ptncn.report.render import make_markdown, make_page, plain
-from ptncn.report.sources import BROKEN, Gathered, Source
+from ptncn.report.sources import BROKEN, Gathered, RecordSource
 from ptncn.report.tables import (
     MANY,
     choices_table,
@@ -69,7 +69,7 @@ def make_pages(found: Gathered) -> Iterator[ExperimentPage]:
         sections, ranks, used = [], [], []
         for scale in scales:
             sources = [each for each in found.sources if (each.record.experiment, each.record.scale) == (name, scale)]
-            sources.sort(key=lambda each: rows.index(each.record.model) if each.record.model in rows else len(rows))
+            sources.sort(key=lambda each: rows.index(each.record.row) if each.record.row in rows else len(rows))
             failed = [why for record, why in found.unfinished if (record.experiment, record.scale) == (name, scale)]
             stem = f"{name}-{scale}" if len(scales) > 1 else name
             parts = _scale_sections(experiment, scale, stem, sources, failed)
@@ -78,14 +78,14 @@ def make_pages(found: Gathered) -> Iterator[ExperimentPage]:
             used += sources
         page = experiment.page
         head = [
-            Section("Question", [Text(page.question)]),
+            Section("Question", [Paragraph(page.question)]),
             Section("Metrics", [Points([*page.metrics, *_tests(experiment, used)])]),
         ]
         yield ExperimentPage(name, Section(page.title, (), [*head, *sections]), ranks)
 
 
 def _scale_sections(
-    experiment: Experiment, scale: str, stem: str, sources: Sequence[Source], failed: Sequence[str]
+    experiment: Experiment, scale: str, stem: str, sources: Sequence[RecordSource], failed: Sequence[str]
 ) -> list[Section]:
     comparisons = list(_comparisons(stem, experiment, sources))
     figures, broken = _figures(stem, experiment, sources)
@@ -100,14 +100,14 @@ def _scale_sections(
     return sections
 
 
-def _commands(experiment: Experiment, scale: str, sources: Sequence[Source]) -> list[Part]:
+def _commands(experiment: Experiment, scale: str, sources: Sequence[RecordSource]) -> list[Part]:
     line = command(experiment, sources) or f"ptncn reproduce {experiment.name} --scale {scale}"
     parts: list[Part] = [Commands([line])]
     if sources:
         seconds = sum(source.record.seconds for source in sources)
         versions = sorted({f"torch {source.record.versions.get('torch')}" for source in sources})
         parts.append(
-            Text(
+            Paragraph(
                 f"{origin(sources)} Every record holds its own command. Computing time: {_time(seconds)}; "
                 f"{', '.join(versions)}."
             )
@@ -115,8 +115,8 @@ def _commands(experiment: Experiment, scale: str, sources: Sequence[Source]) -> 
     return parts
 
 
-def _tests(experiment: Experiment, sources: Sequence[Source]) -> list[str]:
-    """How rows are compared, if errors per sequence are in the records."""
+def _tests(experiment: Experiment, sources: Sequence[RecordSource]) -> list[str]:
+    """How rows are compared, if the records have errors per sequence."""
     name, errors = row_label(experiment, experiment.reference), experiment.page.errors
     if not any(errors(metric, column) for each in sources for metric, row in each.cells.items() for column in row):
         return []
@@ -133,17 +133,17 @@ def _time(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.0f} hours"
 
 
-def _setup(experiment: Experiment, sources: Sequence[Source]) -> list[Part]:
+def _setup(experiment: Experiment, sources: Sequence[RecordSource]) -> list[Part]:
     parts: list[Part] = [choices_table(experiment, sources)]
     if experiment.page.unstated:
-        parts += [Text("Where the paper says nothing:"), Points(experiment.page.unstated, numbered=True)]
+        parts += [Paragraph("Where the paper says nothing:"), Points(experiment.page.unstated, numbered=True)]
     learners = learners_table(experiment, sources)
     return [*parts, *size_tables(experiment, sources), *([learners] if learners else [])]
 
 
-def _notes(sources: Sequence[Source]) -> list[Part]:
+def _notes(sources: Sequence[RecordSource]) -> list[Part]:
     if not sources:
-        return [Text("**No run has finished.**")]
+        return [Paragraph("**No run has finished.**")]
     notes = [f"{note}." for note in dict.fromkeys(str(note) for source in sources for note in source.record.notes)]
     parts: list[Part] = [Points(notes)] if notes else []
     if any(uses_other_data(source) for source in sources):
@@ -151,13 +151,13 @@ def _notes(sources: Sequence[Source]) -> list[Part]:
             "**These are not the paper’s data.** Ratios to the paper’s numbers mean little, and nothing is marked as "
             "reached; differences between learners still count."
         )
-        parts.insert(0, Text(warning))
+        parts.insert(0, Paragraph(warning))
     return parts
 
 
-def _shortfalls(experiment: Experiment, sources: Sequence[Source]) -> list[Part]:
+def _shortfalls(experiment: Experiment, sources: Sequence[RecordSource]) -> list[Part]:
     if not sources:
-        return [Text("There is no finished run.")]
+        return [Paragraph("There is no finished run.")]
     values, orders, better = [], [], []
     for metric in metrics_of(sources):
         cells = cells_of(experiment, sources, metric)
@@ -168,21 +168,21 @@ def _shortfalls(experiment: Experiment, sources: Sequence[Source]) -> list[Part]
                 better += better_than_reference(experiment, metric, cells)
     parts: list[Part] = []
     if values:
-        parts += [Text("Values:"), Points(values)]
+        parts += [Paragraph("Values:"), Points(values)]
     else:
-        parts.append(Text("The paper gives no numbers here, only figures."))
+        parts.append(Paragraph("The paper gives no numbers here, only figures."))
     if orders:
-        parts += [Text("Order of the learners:"), Points(orders)]
+        parts += [Paragraph("Order of the learners:"), Points(orders)]
     if better:
-        parts += [Text(f"Better than the {row_label(experiment, experiment.reference)}:"), Points(better)]
+        parts += [Paragraph(f"Better than the {row_label(experiment, experiment.reference)}:"), Points(better)]
     if not experiment.page.bounds:
         sizes = dict.fromkeys(size_in_words(experiment, source) for source in sources)
-        parts.append(Text(f"Size of these runs: {'; '.join(sizes)}."))
+        parts.append(Paragraph(f"Size of these runs: {'; '.join(sizes)}."))
     return parts
 
 
-def _comparisons(stem: str, experiment: Experiment, sources: Sequence[Source]) -> Iterator[Figure]:
-    """A plot of each column in which many rows have a number of the paper and one of ours."""
+def _comparisons(stem: str, experiment: Experiment, sources: Sequence[RecordSource]) -> Iterator[Figure]:
+    """A plot for each column with many rows that have both a number in the paper and one of ours."""
     for metric in metrics_of(sources):
         for column, group in by_column(cells_of(experiment, sources, metric)).items():
             if sum(cell.ratio is not None for cell in group) < MANY or experiment.page.bounds:
@@ -192,7 +192,7 @@ def _comparisons(stem: str, experiment: Experiment, sources: Sequence[Source]) -
                 for cell in group
                 if cell.ours is not None
             ]
-            title, measure = place(experiment, metric, column), experiment.page.metric_labels[metric]
+            title, measure = place(experiment, metric, column), metric_label(experiment, metric)
             picture = comparison(f"{stem}-{slug(title)}", rows, title=title, measure=measure)
             other = ", on other data" if any(cell.other_data for cell in group) else ""
             caption = (
@@ -202,8 +202,8 @@ def _comparisons(stem: str, experiment: Experiment, sources: Sequence[Source]) -
             yield Figure(picture, alt, caption)
 
 
-def _figures(stem: str, experiment: Experiment, sources: Sequence[Source]) -> tuple[list[Figure], list[str]]:
-    """The figures that can be drawn, and a line for each that cannot."""
+def _figures(stem: str, experiment: Experiment, sources: Sequence[RecordSource]) -> tuple[list[Figure], list[str]]:
+    """The figures, and a line for each that could not be drawn."""
     figures, failed = [], []
     for what, draw in make_drawings(experiment, stem, [source.record for source in sources]):
         try:
@@ -214,7 +214,7 @@ def _figures(stem: str, experiment: Experiment, sources: Sequence[Source]) -> tu
 
 
 def write_report(pages: Sequence[ExperimentPage], out: Path, *, unreadable: Sequence[str], command: str) -> Path:
-    """Write `index.html`, which stands alone, and next to it every page as Markdown and every figure as files."""
+    """Write `index.html`, which is self-contained, and next to it every page as Markdown and every figure as files."""
     files = _markdown(pages, unreadable, command, alone=True)
     for picture in (figure.picture for page in pages for figure in page.section.figures()):
         files |= {f"{FOLDER}/{picture.name}.{ending}": content for ending, content in picture.files().items()}
@@ -227,7 +227,7 @@ def write_report(pages: Sequence[ExperimentPage], out: Path, *, unreadable: Sequ
 
 
 def write_markdown(pages: Sequence[ExperimentPage], out: Path, *, unreadable: Sequence[str], command: str) -> Path:
-    """Write a page per experiment and an overview, `README.md`, with the figures that they show."""
+    """Write a page per experiment and an overview, `README.md`, with their figures."""
     _write(out, _markdown(pages, unreadable, command, alone=False))
     return out / "README.md"
 
@@ -235,7 +235,7 @@ def write_markdown(pages: Sequence[ExperimentPage], out: Path, *, unreadable: Se
 def _markdown(
     pages: Sequence[ExperimentPage], unreadable: Sequence[str], command: str, *, alone: bool
 ) -> dict[str, bytes]:
-    """{name: content} of every file; pages that stand alone have no links to files above them."""
+    """{name: content} of every file; with `alone`, pages do not link to files outside their folder."""
     note = f"*{MADE} `{command}`. Do not edit by hand.*"
     files = {}
     for page in pages:
@@ -245,12 +245,12 @@ def _markdown(
             files[f"{FOLDER}/{figure.file_name}"] = figure.picture.files()[figure.extension]
     links = {f"[{page.name}]({page.name}.md)": page for page in pages}
     contents = Points([f"{link}: {page.section.title}" for link, page in links.items()])
-    overview = Section(TITLE, [Text(LEAD), contents, *_overview(links)], _left_out(unreadable))
+    overview = Section(TITLE, [Paragraph(LEAD), contents, *_overview(links)], _left_out(unreadable))
     return {**files, "README.md": make_markdown(overview, note=note).encode()}
 
 
 def _overview(pages: Mapping[str, ExperimentPage]) -> list[Part]:
-    """The numbers of the reference rows in every table; empty if the paper has none."""
+    """A table of the reference rows of all experiments; empty if the paper has no numbers for them."""
     rows = [[link, *row] for link, page in pages.items() for row in page.standings]
     if not rows:
         return []
@@ -268,7 +268,7 @@ def _left_out(unreadable: Sequence[str]) -> list[Section]:
 
 
 def _with_one_film(section: Section) -> Section:
-    """Animations are by far the largest files, so a page of the documentation has one, and strips of all."""
+    """Drop all animations but the first: they are by far the largest files, and filmstrips show the same."""
     films = [figure for figure in section.figures() if figure.picture.gif is not None][1:]
 
     def keep(some: Section) -> Section:
@@ -278,7 +278,7 @@ def _with_one_film(section: Section) -> Section:
 
 
 def _write(out: Path, files: Mapping[str, bytes]) -> None:
-    """Write all files, and remove what an earlier report left there and this one does not have."""
+    """Write all files, and remove those of an earlier report that are obsolete."""
     for name, content in files.items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         write_atomically(out / name, content)

@@ -30,12 +30,12 @@ from ptncn.report.model import (
 )
 
 MAX_POINTS = 160
-"""Points per line; more would only make the file larger."""
+"""Maximum number of points per line, to keep files small."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """An error in the course of learning."""
+    """An error over the steps of learning."""
 
     label: str
     steps: Sequence[float]
@@ -56,7 +56,7 @@ def error_curves(
 ) -> Picture:
     """Learning curves; `changes` marks the steps where the data changed, with a label each.
 
-    A linear axis shows the later part of the curves: first predictions are far worse than all that follow.
+    A linear axis is scaled to the later part of the curves, since the first predictions are far worse.
     """
     if not curves:
         raise ValueError("curves: expected at least one, got none")
@@ -236,7 +236,7 @@ def _heat_map(axes: Axes, matrix: NDArray[Any], low: float, high: float) -> None
         spine.set_visible(False)
     for (row, column), value in np.ndenumerate(matrix):
         dark = value - low > 0.55 * (high - low)
-        ink = "#fefefe" if dark else "#000001"  # not the theme's ink, which changes in dark mode; the cells do not
+        ink = "#fefefe" if dark else "#000001"  # like the cells, these do not change in dark mode
         axes.text(column, row, f"{value:.1f}", ha="center", va="center", size=8.5, color=ink)
 
 

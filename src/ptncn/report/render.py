@@ -16,14 +16,14 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup
 
-from ptncn.report.model import Commands, Figure, Part, Picture, Points, Section, Table, Text, for_page, slug
+from ptncn.report.model import Commands, Figure, Paragraph, Part, Picture, Points, Section, Table, for_page, slug
 
 _INLINE = MarkdownIt("commonmark", {"html": False})
 _LINK_UP = re.compile(r"\[([^\]]+)\]\(\.\./[^)]*\)")
 
 
 def inline_html(words: str) -> str:
-    """Inline Markdown as HTML. A link to a file becomes plain text, because an HTML page stands alone.
+    """Inline Markdown as HTML. Links to files become plain text, because the HTML page is self-contained.
 
     >>> inline_html("a < b, **not** `x`, [there](https://a.b) and [here](../x.md)")
     'a &lt; b, <strong>not</strong> <code>x</code>, <a href="https://a.b">there</a> and here'
@@ -87,7 +87,7 @@ def _blocks(section: Section, level: int, figures: str) -> list[str]:
 
 def _block(part: Part, figures: str) -> str:
     match part:
-        case Text(words):
+        case Paragraph(words):
             return words
         case Points(items, numbered):
             return "\n".join(f"{f'{place}.' if numbered else '-'} {item}" for place, item in enumerate(items, 1))
@@ -112,12 +112,12 @@ def _row(cells: Sequence[str]) -> str:
 
 
 LONG = 48
-"""Cells with more characters than this wrap."""
+"""Number of characters above which a cell wraps."""
 
 
 def make_page(title: str, lead: str, sections: Sequence[Section], *, footer: str = "") -> str:
     """
-    >>> page = make_page("A title", "What it is.", [Section("First", [Text("Some `code`.")])])
+    >>> page = make_page("A title", "What it is.", [Section("First", [Paragraph("Some `code`.")])])
     >>> '<h2 id="first">First</h2>' in page, "<p>Some <code>code</code>.</p>" in page, "https://" in page
     (True, True, False)
     """
@@ -138,7 +138,7 @@ def _environment() -> Environment:
         "still": _still,
         "moving": lambda picture: _data("image/gif", picture.gif),
     }
-    for kind in (Text, Points, Commands, Table, Figure):
+    for kind in (Paragraph, Points, Commands, Table, Figure):
         environment.tests[kind.__name__.lower()] = lambda part, kind=kind: isinstance(part, kind)
     environment.globals["column_class"] = _column_class
     return environment
@@ -157,7 +157,7 @@ def _unique_names() -> Callable[[str], str]:
 
 
 def _grouped(parts: Iterable[Part]) -> list[list[Part]]:
-    """Consecutive figures together, so that they share rows on a wide screen."""
+    """Group consecutive figures, which share rows on a wide screen."""
     return [list(group) for _, group in groupby(parts, lambda part: isinstance(part, Figure))]
 
 

@@ -1,4 +1,4 @@
-"""Read records from files and folders, and list the files that could not be used with the reason."""
+"""Read records from files and folders, and list the files that cannot be used, with reasons."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ptncn.experiments.experiment import Cells
 from ptncn.records import Record, RecordError, read_record
 
 BROKEN = (KeyError, TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError)
-"""What reading the contents of a malformed record may raise."""
+"""Errors that the contents of a malformed record may cause."""
 SCALES = ("paper", "laptop", "smoke")
-"""In the order of a page; others follow."""
+"""The order on a page; others follow."""
 
 
 @dataclass(frozen=True)
-class Source:
+class RecordSource:
     """A finished run whose cells can be read."""
 
     record: Record
@@ -29,9 +29,9 @@ class Source:
 
 @dataclass
 class Gathered:
-    """All records that were found."""
+    """All records in some files and folders."""
 
-    sources: list[Source] = field(default_factory=list)
+    sources: list[RecordSource] = field(default_factory=list)
     unfinished: list[tuple[Record, str]] = field(default_factory=list)
     """Runs that failed, did not finish, or lack a field, with the reason."""
     unreadable: list[str] = field(default_factory=list)
@@ -68,10 +68,10 @@ def gather(places: Sequence[Path]) -> Gathered:
 
 def _drop_repeated(found: Gathered) -> None:
     """Keep the later of two records of the same run, so that it does not count as two trials."""
-    newest: dict[tuple[str, str, str, str, int], Source] = {}
+    newest: dict[tuple[str, str, str, str, int], RecordSource] = {}
     for source in sorted(found.sources, key=lambda each: each.record.finished or ""):
         record = source.record
-        key = (record.experiment, record.scale, record.model, record.data, record.seed)
+        key = (record.experiment, record.scale, record.row, record.data, record.seed)
         if key in newest:
             older = relative(newest[key].file)
             found.unreadable.append(f"{older}: the same run as {relative(source.file)}, which is newer")
@@ -88,7 +88,7 @@ def _add(found: Gathered, file: Path) -> None:
         found.unreadable.append(str(error).replace(str(file), shown))
         return
     if record.experiment not in EXPERIMENTS:
-        found.unreadable.append(f"{shown}: a record of {record.experiment!r}, which is not a table of the paper")
+        found.unreadable.append(f"{shown}: a record of {record.experiment!r}, which is not a registered experiment")
         return
     if record.status != "finished":
         reason = "; ".join(map(str, record.notes)) or "it did not finish"
@@ -100,7 +100,7 @@ def _add(found: Gathered, file: Path) -> None:
     except BROKEN as error:
         found.unfinished.append((record, f"{shown}: finished, but its metrics are incomplete: {_reason(error)}"))
         return
-    found.sources.append(Source(record, file, cells))
+    found.sources.append(RecordSource(record, file, cells))
 
 
 def _check(cells: Cells) -> None:

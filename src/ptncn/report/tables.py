@@ -1,4 +1,4 @@
-"""Tables of results: the paper's numbers, ours, their ratio, and paired differences to the reference row."""
+"""Tables of results: the paper's numbers, ours, their ratio, and paired differences from the reference row."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 from ptncn.experiments.config import LABELS
 from ptncn.experiments.experiment import Experiment
 from ptncn.learners.registry import LEARNERS
-from ptncn.report.assessment import Cell, by_column, cells_of, differ, mark, metrics_of, number, place, run_config
-from ptncn.report.model import Table, data_label, row_label
-from ptncn.report.sources import Source, relative
+from ptncn.report.assessment import TableCell, by_column, cells_of, differ, mark, metrics_of, number, place, run_config
+from ptncn.report.model import Table, data_label, metric_label, row_label
+from ptncn.report.sources import RecordSource, relative
 
 FEW, MANY = 2, 6
-"""Up to this many columns, or from this many rows on, each column has a table of its own."""
+"""With at most FEW columns, or at least MANY rows, each column gets a separate table."""
 
 
-def result_tables(experiment: Experiment, sources: Sequence[Source]) -> list[Table]:
+def result_tables(experiment: Experiment, sources: Sequence[RecordSource]) -> list[Table]:
     """A table for each metric that the paper has or that can be compared by sequence, and one for the others."""
     tables, further, bounds = [], [], []
     for metric in metrics_of(sources):
@@ -38,7 +38,7 @@ def result_tables(experiment: Experiment, sources: Sequence[Source]) -> list[Tab
     return tables
 
 
-def _results(experiment: Experiment, metric: str, cells: Sequence[Cell]) -> Table:
+def _results(experiment: Experiment, metric: str, cells: Sequence[TableCell]) -> Table:
     columns, known = by_column(cells), metric in experiment.paper
     several, seeds = len(columns) > 1, any(cell.summary is not None and cell.summary.trials > 1 for cell in cells)
     differences = _differences(experiment, metric, cells)
@@ -60,7 +60,7 @@ def _results(experiment: Experiment, metric: str, cells: Sequence[Cell]) -> Tabl
     return _table(experiment, caption, headings, rows, _used(cells))
 
 
-def _differences(experiment: Experiment, metric: str, cells: Sequence[Cell]) -> dict[tuple[str, str], list[str]]:
+def _differences(experiment: Experiment, metric: str, cells: Sequence[TableCell]) -> dict[tuple[str, str], list[str]]:
     """By row and column: the error of the reference row minus that of the row."""
     rows = {}
     for column, group in by_column(cells).items():
@@ -73,16 +73,19 @@ def _differences(experiment: Experiment, metric: str, cells: Sequence[Cell]) -> 
     return rows
 
 
-def _bounds(experiment: Experiment, measured: Sequence[tuple[str, Sequence[Cell]]]) -> Table:
+def _bounds(experiment: Experiment, measured: Sequence[tuple[str, Sequence[TableCell]]]) -> Table:
     """A row per learner: each exponent with the paper's, and whether all are within the bounds."""
-    labels = experiment.page.metric_labels
     found = {(metric, cell.row): cell for metric, cells in measured for cell in cells if cell.summary}
     headings, rows = ["learner", "reached?"], []
     for metric, _ in measured:
-        headings += [f"{labels.get(metric, metric)}: paper", "ours", "ratio"]
+        headings += [f"{metric_label(experiment, metric)}: paper", "ours", "ratio"]
     for name in dict.fromkeys(name for _, name in found):
         cells = {metric: found.get((metric, name)) for metric, _ in measured}
-        beyond = [labels[metric] for metric, cell in cells.items() if cell and mark(cell, experiment)[:1] == "▲"]
+        beyond = [
+            metric_label(experiment, metric)
+            for metric, cell in cells.items()
+            if cell and mark(cell, experiment)[:1] == "▲"
+        ]
         known = any(cell and cell.paper is not None for cell in cells.values())
         row = [_bold(experiment, name), f"▲ {', '.join(beyond)}" if beyond else "● within all bounds" if known else ""]
         for cell in cells.values():
@@ -95,13 +98,13 @@ def _bounds(experiment: Experiment, measured: Sequence[tuple[str, Sequence[Cell]
     return _table(experiment, caption, headings, rows, used)
 
 
-def _further(experiment: Experiment, measured: Sequence[tuple[str, Sequence[Cell]]]) -> Table:
-    """Metrics that the paper does not have: a row per learner, and a column per metric."""
+def _further(experiment: Experiment, measured: Sequence[tuple[str, Sequence[TableCell]]]) -> Table:
+    """Metrics that are not in the paper: a row per learner, a column per metric."""
     columns = [(metric, column) for metric, cells in measured for column in by_column(cells)]
     found = {(metric, cell.column, cell.row): cell for metric, cells in measured for cell in cells}
     headings = ["learner"]
     for metric, column in columns:
-        name = experiment.page.metric_labels.get(metric, metric)
+        name = metric_label(experiment, metric)
         headings += [f"{name}, {column}" if column else name, "± sd"]
     rows = []
     for name in dict.fromkeys(cell.row for _, cells in measured for cell in cells):
@@ -125,16 +128,16 @@ def _table(
     caption: str,
     headings: Sequence[str],
     rows: Sequence[Sequence[str]],
-    used: Sequence[Source],
+    used: Sequence[RecordSource],
 ) -> Table:
     return Table(caption, [*headings, "seeds"], rows, origin(used), command(experiment, used))
 
 
-def _used(cells: Sequence[Cell]) -> list[Source]:
+def _used(cells: Sequence[TableCell]) -> list[RecordSource]:
     return [source for cell in cells for source in cell.sources]
 
 
-def _sizes(experiment: Experiment, sources: Sequence[Source]) -> str:
+def _sizes(experiment: Experiment, sources: Sequence[RecordSource]) -> str:
     return "; ".join(dict.fromkeys(size_in_words(experiment, source) for source in sources))
 
 
@@ -147,8 +150,8 @@ def _bold(experiment: Experiment, row: str) -> str:
     return f"**{label}**" if row == experiment.reference else label
 
 
-def origin(sources: Sequence[Source]) -> str:
-    """How many records, in which folders."""
+def origin(sources: Sequence[RecordSource]) -> str:
+    """The number of records per folder, as a sentence."""
     folders: dict[str, set[Path]] = {}
     for source in sources:
         folders.setdefault(relative(source.file.parent), set()).add(source.file)
@@ -156,25 +159,25 @@ def origin(sources: Sequence[Source]) -> str:
     return f"From {', '.join(counts)}." if counts else ""
 
 
-def command(experiment: Experiment, sources: Sequence[Source]) -> str:
-    """The command that makes these records, including rows and data that are not in the paper."""
+def command(experiment: Experiment, sources: Sequence[RecordSource]) -> str:
+    """The command that makes these records, with options for rows and data that are not in the paper."""
     if not sources:
         return ""
     records = [source.record for source in sources]
     scale, seeds = records[0].scale, max(record.seed for record in records) + 1
     line = f"ptncn reproduce {experiment.name} --scale {scale}"
-    if {record.model for record in records} - set(experiment.all_rows()):
-        line += f" --learners {','.join(dict.fromkeys(record.model for record in records))}"
+    if {record.row for record in records} - set(experiment.all_rows()):
+        line += f" --learners {','.join(dict.fromkeys(record.row for record in records))}"
     if {record.data for record in records} - set(experiment.rows):
         line += f" --data {','.join(dict.fromkeys(record.data for record in records))}"
     return line if seeds == experiment.seeds.get(scale) else f"{line} --seeds {seeds}"
 
 
-HIDDEN = ("embedded", "seeds", "seed", "options", "chunk", "model", "data", "source", "tuned")
+HIDDEN = ("embedded", "seeds", "seed", "options", "chunk", "row", "data", "source", "tuned")
 
 
-def choices_table(experiment: Experiment, sources: Sequence[Source]) -> Table:
-    """How the choices that matter here were made, from the options in the records."""
+def choices_table(experiment: Experiment, sources: Sequence[RecordSource]) -> Table:
+    """How the relevant choices were made, from the options in the records."""
     learners = [source.record.learner for source in sources]
     known = {**experiment.page.own_choices}
     for entry in LEARNERS.values():
@@ -193,9 +196,9 @@ def _values(learners: Sequence[Mapping[str, Any]], name: str) -> str:
     return " or ".join(found).replace("true", "True").replace("false", "False")
 
 
-def size_tables(experiment: Experiment, sources: Sequence[Source]) -> list[Table]:
+def size_tables(experiment: Experiment, sources: Sequence[RecordSource]) -> list[Table]:
     """For each group of runs with the same config: the values here and at the paper's scale."""
-    groups: dict[tuple[tuple[str, str, str], ...], list[Source]] = {}
+    groups: dict[tuple[tuple[str, str, str], ...], list[RecordSource]] = {}
     for source in sources:
         here, paper = run_config(source), experiment.page.paper_config(source.record)
         names = [name for name in here if name not in HIDDEN and name in paper]
@@ -211,7 +214,7 @@ def size_tables(experiment: Experiment, sources: Sequence[Source]) -> list[Table
     return tables
 
 
-def size_in_words(experiment: Experiment, source: Source) -> str:
+def size_in_words(experiment: Experiment, source: RecordSource) -> str:
     """The size of a run and that of the paper, in one line."""
     scale = source.record.scale
     here, paper = _size(run_config(source)), _size(experiment.page.paper_config(source.record))
@@ -232,12 +235,12 @@ def _size(config: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def learners_table(experiment: Experiment, sources: Sequence[Source]) -> Table | None:
+def learners_table(experiment: Experiment, sources: Sequence[RecordSource]) -> Table | None:
     """A row for each learner and its options; None if the records do not have them."""
     rows: dict[tuple[str, ...], list[str]] = {}
     for source in sources:
         if source.record.learner:
-            key = (row_label(experiment, source.record.model), *_learner_values(source))
+            key = (row_label(experiment, source.record.row), *_learner_values(source))
             rows.setdefault(key, []).append(data_label(str(_training(source).get("data", source.record.data))))
     if not rows:
         return None
@@ -246,14 +249,14 @@ def learners_table(experiment: Experiment, sources: Sequence[Source]) -> Table |
     return Table("Learners and their options, from the records.", headings, cells)
 
 
-def _learner_values(source: Source) -> tuple[str, ...]:
+def _learner_values(source: RecordSource) -> tuple[str, ...]:
     options, training = source.record.learner, _training(source)
     chosen: Any = training.get("options", {})
     chosen = chosen if isinstance(chosen, Mapping) else {}
     sizes: Any = options.get("hidden_sizes", options.get("hidden_size"))
     if isinstance(sizes, list) and sizes and len(set(map(str, sizes))) == 1:
         sizes = f"{len(sizes)} × {sizes[0]}"
-    entry = LEARNERS.get(source.record.model)
+    entry = LEARNERS.get(source.record.row)
     values = (
         None if entry is not None and entry.size_class == "none" else sizes,
         chosen.get("optimizer", options.get("optimizer")),
@@ -263,7 +266,7 @@ def _learner_values(source: Source) -> tuple[str, ...]:
     return tuple("–" if value is None else str(value) for value in values)
 
 
-def _training(source: Source) -> Mapping[str, Any]:
+def _training(source: RecordSource) -> Mapping[str, Any]:
     training: Any = source.record.config.get("training", source.record.config)
     return training if isinstance(training, Mapping) else {}
 
