@@ -109,7 +109,14 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> str:
     >>> unknown("preset", "bets", ["paper", "best"])
     "unknown preset 'bets'; did you mean 'best'? Choose one of: paper, best"
     """
+    return f"unknown {kind} {name!r}; {suggest(name, known)}"
+
+
+def suggest(name: object, known: Iterable[str]) -> str:
+    """
+    >>> suggest("widow", ["window", "stride"]), suggest("lr", ["window", "stride"])
+    ("did you mean 'window'? Choose one of: window, stride", 'choose one of: window, stride')
+    """
     known = list(known)
     close = difflib.get_close_matches(str(name), known, n=1)
-    hint = f"did you mean {close[0]!r}? Choose" if close else "choose"
-    return f"unknown {kind} {name!r}; {hint} one of: {', '.join(known)}"
+    return f"{f'did you mean {close[0]!r}? Choose' if close else 'choose'} one of: {', '.join(known)}"

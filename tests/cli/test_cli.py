@@ -35,7 +35,7 @@ def test_an_unknown_command_is_named():
     assert "lerners" in result.stderr
 
 
-def test_it_tells_its_version():
+def test_it_prints_its_version():
     assert runner.invoke(app, ["--version"]).output == f"ptncn {version('ptncn')}\n"
 
 

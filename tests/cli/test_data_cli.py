@@ -81,15 +81,15 @@ class TestVerify:
         assert f"{wrong_file}: the content has SHA-256" in output
         assert output.count("missing; ptncn data fetch mnist") == 3
 
-    def test_an_unknown_name_is_told_what_there_is(self):
+    def test_an_unknown_name_lists_the_known_ones(self):
         assert "choose one of: mnist, notmnist" in fails("verify", "imagenet")
 
 
 class TestFetch:
-    def test_an_unknown_name_is_told_what_there_is(self):
+    def test_an_unknown_name_lists_the_known_ones(self):
         assert "unknown dataset to download 'letters'; choose one of: mnist" in fails("fetch", "letters")
 
-    def test_a_wrong_file_in_the_cache_is_left_alone(self, wrong_file):
+    def test_a_wrong_file_in_the_cache_is_not_changed(self, wrong_file):
         before = wrong_file.read_bytes()
         assert f"{wrong_file}: the content has SHA-256" in fails("fetch", "mnist")
         assert wrong_file.read_bytes() == before
@@ -128,7 +128,7 @@ class TestShow:
     def test_text_is_printed(self):
         assert len(run("show", "python-reference", "--count", 3).splitlines()) == 3
 
-    def test_so_are_arrays_and_videos_of_ones_own(self, tmp_path):
+    def test_so_are_user_defined_arrays_and_videos(self, tmp_path):
         np.save(tmp_path / "mine.npy", np.zeros((2, 5, 8, 9), np.uint8))
         run("show", tmp_path / "mine.npy", "--out", tmp_path / "a.gif")
         run("show", tmp_path / "a.gif", "--out", tmp_path / "b.png")

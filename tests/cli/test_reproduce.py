@@ -104,7 +104,7 @@ def test_complexity_fits_exponents_for_every_learner():
     assert cells["memory_exponent_length"]["rnn-bptt"] > 0.5
 
 
-def test_a_run_that_fails_says_why_and_leaves_the_others_alone(somewhere, monkeypatch):
+def test_a_failed_run_records_the_reason_and_the_others_continue(somewhere, monkeypatch):
     from ptncn.experiments import discrete
     from ptncn.experiments.experiment import Row
 
@@ -159,7 +159,7 @@ def test_killed_and_resumed_it_ends_with_the_same_numbers(somewhere):
     assert record.curve == expected.curve
 
 
-def test_terminated_it_leaves_a_checkpoint_and_the_command_that_goes_on(somewhere):
+def test_sigterm_leaves_a_checkpoint_and_prints_the_command_that_continues(somewhere):
     process = subprocess.Popen(
         command("discrete", "--scale", "laptop", "--learners", "sign", "--jobs", "2", "--checkpoint-every", "0"),
         stdout=subprocess.PIPE,
@@ -176,7 +176,7 @@ def test_terminated_it_leaves_a_checkpoint_and_the_command_that_goes_on(somewher
     assert "Traceback" not in told
 
 
-def test_tuning_searches_goes_on_and_writes_a_config_that_is_used(somewhere):
+def test_tuning_searches_continues_and_writes_a_config_that_is_used(somewhere):
     pytest.importorskip("optuna")
     arguments = ["tune", "lstm-bptt", "mnist", "--scale", "smoke", "--trials", "2", "--json"]
     result = runner.invoke(app, arguments)

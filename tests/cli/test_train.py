@@ -48,14 +48,14 @@ def test_a_network_is_trained_kept_and_tested_again(somewhere):
     assert record.metrics["test"] == pytest.approx(tested)
 
 
-def test_text_and_files_of_ones_own(somewhere):
+def test_text_and_user_files_can_be_trained_on(somewhere):
     run("train", "gru-bptt", "ptb", "--units", "8", "--sequences", "20")
     np.save(somewhere / "walk.npy", np.cumsum(np.ones((6, 5, 3)), axis=1))
     run("train", "ptncn", "walk.npy", "--units", "4", "--out", "own")
     assert "se " in run("eval", "own/network.safetensors", "walk.npy").stdout
 
 
-def test_learning_goes_on_while_testing_but_not_in_the_file(somewhere):
+def test_eval_can_learn_without_changing_the_file(somewhere):
     run("train", "ptncn", "digits", *SMALL)
     before = (somewhere / "trained/network.safetensors").read_bytes()
     arguments = ("eval", "trained/network.safetensors", "letters", "--sequences", "40", "--json")

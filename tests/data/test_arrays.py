@@ -48,7 +48,7 @@ class TestNpy:
                 load_sequences(tmp_path / name)
         assert not (tmp_path / "executed").exists()
 
-    def test_a_file_cut_short_is_named_and_left_alone(self, tmp_path):
+    def test_a_truncated_file_is_named_and_not_changed(self, tmp_path):
         path = tmp_path / "x.npy"
         np.save(path, np.zeros((10, 10, 10)))
         for keep in (4, 60, 1000):
@@ -118,7 +118,7 @@ class TestPictures:
             load_sequences(tmp_path)
 
     @pytest.mark.parametrize("name", ["x.png", "x.gif"])
-    def test_a_broken_picture_is_named_and_left_alone(self, tmp_path, name, video):
+    def test_a_broken_picture_is_named_and_not_changed(self, tmp_path, name, video):
         folder = tmp_path / "folder"
         folder.mkdir()
         frames = [Image.fromarray(frame) for frame in video]

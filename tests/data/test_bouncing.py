@@ -119,7 +119,7 @@ class TestRandomAccess:
     def test_it_can_be_sent_to_another_process(self, video):
         assert torch.equal(pickle.loads(pickle.dumps(video))[17], video[17])
 
-    def test_shuffling_gives_every_sequence_once_in_an_order_of_its_own_each_epoch(self, images):
+    def test_shuffling_gives_every_sequence_once_in_another_order_each_epoch(self, images):
         video = BouncingVideo(images, size=45, length=2)
         alone = {video[i].numpy().tobytes() for i in range(45)}
         orders = []
@@ -130,7 +130,7 @@ class TestRandomAccess:
         assert orders[0] != orders[1]
 
     @pytest.mark.parametrize("shuffle_seed", [None, 8])
-    def test_a_run_goes_on_where_it_stopped(self, video, shuffle_seed):
+    def test_a_run_continues_where_it_stopped(self, video, shuffle_seed):
         whole = [x for x, _ in video.batches(30, shuffle_seed=shuffle_seed)]
         rest = [x for x, _ in video.batches(30, shuffle_seed=shuffle_seed, start=4)]
         assert len(whole) == 7

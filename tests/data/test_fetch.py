@@ -152,7 +152,7 @@ class TestNothingHalfWritten:
 
 
 class TestWhatIsThere:
-    def test_a_file_that_is_wrong_is_left_alone_and_is_an_error(self, dataset, cache):
+    def test_a_wrong_file_is_an_error_and_not_changed(self, dataset, cache):
         mine = cache / FOUR[2]
         mine.parent.mkdir(parents=True)
         mine.write_bytes(b"mine")

@@ -81,7 +81,7 @@ def test_images_of_another_form_are_refused(pixels, labels):
         Images("bad", pixels, labels)
 
 
-def test_unknown_names_and_splits_are_told_what_there_is():
+def test_unknown_names_and_splits_list_the_known_ones():
     with pytest.raises(ValueError, match="unknown dataset 'cifar'; choose one of: mnist"):
         load_images("cifar", "train")
     with pytest.raises(ValueError, match="unknown split of digits 'dev'; choose one of: train, valid, test"):

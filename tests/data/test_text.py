@@ -32,7 +32,7 @@ class TestLines:
         assert x.dtype == torch.float32
 
     @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip), min_size=1))
-    def test_any_text_comes_back_as_it_was(self, lines):
+    def test_any_text_survives_encoding_and_decoding(self, lines):
         text = Text("t", lines)
         assert [text.decode(text[i]) for i in range(len(text))] == [line.strip() for line in lines]
 
@@ -110,7 +110,7 @@ class TestStream:
         x = next(text.stream(100, lanes=3)).x
         assert [text.decode(x[:, lane]) for lane in range(3)] == ["ab", "cd", "ef"]
 
-    def test_it_goes_on_from_any_step(self):
+    def test_it_continues_from_any_step(self):
         text = Text("t", LINES)
         whole = torch.cat([x for x, _ in text.stream(7)])
         rest = torch.cat([x for x, _ in text.stream(13, start=26)])

@@ -58,7 +58,7 @@ def test_unknown_names_list_what_there_is(wrong, complaint):
         find_experiment("prediction").specs(**{"scale": "smoke", **wrong})
 
 
-def test_discrete_has_rows_of_its_own():
+def test_discrete_has_its_own_rows():
     with pytest.raises(ValueError, match=r"did you mean 'sign'.*sign, tanh, cosine, untrained"):
         find_experiment("discrete").specs("smoke", rows=["signs"])
 
@@ -100,7 +100,7 @@ def test_the_tuned_values_of_the_package_do_not_depend_on_the_current_folder(tmp
         assert json.loads(file.read_text())["options"]
 
 
-def test_a_variant_of_its_own_leaves_the_learners_defaults_aside():
+def test_a_variant_that_does_not_inherit_ignores_the_learners_defaults():
     (best,) = find_experiment("prediction").specs("laptop", rows=["ptncn-best"], data=["mnist"])
     assert set(best.learner_options) == {"preset", "hidden_size", "seed", "output"}
 

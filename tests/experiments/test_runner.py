@@ -105,7 +105,7 @@ def test_text_and_the_choice_by_validation_resume_too(tmp_path, monkeypatch):
     same(execute(training_run(wanted), stopping), whole)
 
 
-def test_ctrl_c_is_heard_at_the_end_of_a_batch_and_leaves_a_checkpoint(tmp_path, monkeypatch):
+def test_ctrl_c_takes_effect_at_the_end_of_a_batch_and_leaves_a_checkpoint(tmp_path, monkeypatch):
     wanted = spec("ptncn", "digits", 0, TINY)
     ctx, real = context(tmp_path), runner._one_batch
 

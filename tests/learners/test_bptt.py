@@ -117,7 +117,7 @@ def test_padded_batches_run_on_the_fused_kernel_and_batches_with_gaps_do_not(mon
     assert unrolled == [T - 1, T - 1]
 
 
-def test_a_step_that_nobody_saw_leaves_no_trace() -> None:
+def test_a_step_with_all_rows_masked_leaves_no_trace() -> None:
     learner, plain = build(), build()
     nobody = torch.zeros(B, dtype=torch.bool)
     state = plain.begin(B)
@@ -139,7 +139,7 @@ def test_frozen_steps_store_nothing() -> None:
     assert not state.before
 
 
-def test_learning_goes_on_after_frozen_steps_as_if_a_new_sequence_began_in_the_same_state() -> None:
+def test_learning_resumes_after_frozen_steps_as_if_a_new_sequence_began_in_the_same_state() -> None:
     learner, pieces = build(), build()
     xs = frames(length=12)
     state = show(learner, xs[:4])
@@ -155,7 +155,7 @@ def test_learning_goes_on_after_frozen_steps_as_if_a_new_sequence_began_in_the_s
         assert torch.allclose(a, b, rtol=0, atol=1e-14)
 
 
-def test_an_endless_stream_is_told_that_it_needs_a_window() -> None:
+def test_the_error_on_an_endless_stream_suggests_a_window() -> None:
     learner = build("gru", max_length=5)
     state = show(learner, frames(length=5))
     with pytest.raises(ValueError, match=r"5 steps.*endless stream needs a window.*'gru-tbptt'"):
@@ -164,7 +164,7 @@ def test_an_endless_stream_is_told_that_it_needs_a_window() -> None:
     show(learner, frames(length=20), state=state, learn=False)
 
 
-def test_a_diverged_gradient_is_called_out_and_leaves_the_weights_alone() -> None:
+def test_a_diverged_gradient_is_an_error_and_does_not_change_the_weights() -> None:
     learner = build(output="gaussian")
     with torch.no_grad():
         for weight in learner.parameters():

@@ -87,7 +87,7 @@ def test_a_seed_means_the_same_weights_in_either_precision() -> None:
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_making_a_cell_and_a_readout_leaves_the_global_generator_alone(name: str) -> None:
+def test_making_a_cell_and_a_readout_does_not_use_the_global_generator(name: str) -> None:
     before = torch.get_rng_state()
     make_cell(name, N, H, generator())
     make_readout(H, N, generator())

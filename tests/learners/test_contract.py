@@ -218,7 +218,7 @@ def test_no_global_source_of_chance_is_touched(name: str) -> None:
 
 @every_learner
 @pytest.mark.parametrize(("dtype", "at"), [("float64", 1), ("float32", 7)])
-def test_a_run_saved_in_mid_sequence_goes_on_bit_for_bit(name: str, dtype: str, at: int, tmp_path: Any) -> None:
+def test_a_run_saved_in_mid_sequence_continues_bit_for_bit(name: str, dtype: str, at: int, tmp_path: Any) -> None:
     learner = taught(name, dtype=dtype)
     xs, masks = frames().to(getattr(torch, dtype)), ragged_masks()
     _, state = show(learner, xs[:at], masks=masks[:at])

@@ -85,7 +85,7 @@ def test_the_spectral_radius_of_a_large_matrix_is_not_that_of_its_second_eigenva
     assert spectral_radius(matrix) == pytest.approx(1.0, rel=1e-9)
 
 
-def test_every_unit_hears_the_same_share_of_units_and_of_inputs():
+def test_every_unit_is_connected_to_the_same_share_of_units_and_of_inputs():
     weights = small(hidden_size=60, input_size=10, rc_connectivity=0.25, input_connectivity=0.3).reservoir
     assert ((weights.recurrent_weights != 0).sum(0) == 15).all()
     assert ((weights.input_weights != 0).sum(0) == 3).all()
@@ -154,7 +154,7 @@ def test_ridge_solves_at_the_end_and_every_so_many_steps_of_a_stream():
     assert not torch.equal(before, learner.readout.weight)
 
 
-def test_the_end_of_a_frozen_sequence_leaves_pending_frames_of_another_alone():
+def test_the_end_of_a_frozen_sequence_does_not_affect_pending_frames_of_another():
     learner = small("ridge")
     teaching = run(learner, normal(5, 1, 3), learn=True, end=False).state
     run(learner, normal(5, 2, 3, seed=1), learn=False)
@@ -303,7 +303,7 @@ def test_predictions_are_the_mean_of_their_logits(readout, output):
 
 
 @pytest.mark.parametrize("readout", READOUTS)
-def test_saved_in_mid_sequence_it_goes_on_bit_for_bit(readout, tmp_path):
+def test_saved_in_mid_sequence_it_continues_bit_for_bit(readout, tmp_path):
     special = {"ridge": {"solve_every": 4}, "rls": {"forgetting": 0.97}, "sgd": {"lr": 0.01}}[readout]
     learner = small(readout, input_to_readout=True, washout=2, dtype="float32", **special)
     frames = normal(20, 3, 3).float()

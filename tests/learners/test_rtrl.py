@@ -162,7 +162,7 @@ def test_without_a_limit_most_of_the_available_memory_counts(monkeypatch):
     RTRL(10, 20, cell="rnn")
 
 
-def test_where_not_even_one_unit_fits_it_says_so():
+def test_an_error_says_that_not_even_one_unit_fits():
     with pytest.raises(MemoryError, match="Not even one unit fits"):
         RTRL(1000, 5, memory_limit=1000)
 
@@ -192,6 +192,6 @@ def test_bad_options_are_named(options, message):
 
 
 @pytest.mark.parametrize(("cell", "depth"), CELLS, ids=IDS)
-def test_a_checkpoint_in_mid_sequence_goes_on_bit_for_bit(cell, depth, tmp_path):
+def test_a_checkpoint_in_mid_sequence_continues_bit_for_bit(cell, depth, tmp_path):
     resumed, _, _ = check_resumed(build(cell, depth, memory_limit=1e9), tmp_path)
     assert resumed.options()["memory_limit"] == 1e9

@@ -154,7 +154,7 @@ ON_LETTERS = [name for name in [*with_cell("lstm"), "gru-uoro", "rnn-rflo"] if n
 
 
 @pytest.mark.parametrize("name", ON_LETTERS)
-def test_letters_are_foretold_better_than_by_their_frequency(name: str) -> None:
+def test_letters_are_predicted_better_than_by_their_frequency(name: str) -> None:
     assert error_of(name, "letters") < TASKS["letters"].stated
 
 

@@ -105,7 +105,7 @@ def test_immediate_is_back_propagation_through_the_last_step_alone(cell, depth, 
     assert_same(learner, xs, masks, cut_gradient(learner, xs, masks, step))
 
 
-def test_snap1_is_exact_where_units_hear_only_themselves():
+def test_snap1_is_exact_for_units_connected_only_to_themselves():
     learner, xs = build("rnn-snap1"), frames(T, B, N)
     with torch.no_grad():
         learner.cell.weight_hh_l0.copy_(torch.diag(torch.linspace(-0.9, 0.9, H)))

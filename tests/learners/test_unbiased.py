@@ -114,7 +114,7 @@ def test_a_masked_row_keeps_its_factors_to_the_bit(rule, cell, depth):
 
 
 @RULES
-def test_the_global_generator_is_left_alone(rule):
+def test_the_global_generator_is_not_used(rule):
     learner, xs = rule(3, 5), frames(4, 2, 3)
     before = torch.get_rng_state()
     state = learner.begin(2)
@@ -125,7 +125,7 @@ def test_the_global_generator_is_left_alone(rule):
 
 @RULES
 @pytest.mark.parametrize(("cell", "depth"), CELLS, ids=IDS)
-def test_a_checkpoint_in_mid_sequence_goes_on_bit_for_bit_signs_included(rule, cell, depth, tmp_path):
+def test_a_checkpoint_in_mid_sequence_continues_bit_for_bit_including_random_signs(rule, cell, depth, tmp_path):
     _, state, its_state = check_resumed(rule(3, 5, cell=cell, depth=depth), tmp_path)
     for ours, theirs in zip(factors(state), factors(its_state), strict=True):
         assert torch.equal(ours, theirs)

@@ -69,7 +69,7 @@ def test_memory_is_bounded_and_points_stay_evenly_spaced_to_the_end(points):
     assert 1000 - steps[-1] < steps[0]
 
 
-def test_a_saved_meter_goes_on_bit_for_bit():
+def test_a_saved_meter_continues_bit_for_bit():
     errors = torch.rand(60, generator=torch.Generator().manual_seed(0), dtype=torch.float64).tolist()
     straight, resumed = (Prequential(SE(), points=8) for _ in range(2))
     for error in errors:

@@ -85,7 +85,7 @@ def test_the_window_bounds_what_is_remembered(monkeypatch):
     assert meter.compute()["step_median"] == pytest.approx(2.0)
 
 
-def test_a_saved_meter_goes_on_exactly(monkeypatch):
+def test_a_saved_meter_continues_exactly(monkeypatch):
     meter = clockwork(monkeypatch, [0.1, 0.7, 0.3])
     run(meter, torch.zeros(3, 1, 3))
     resumed = Cost(meter.learner)

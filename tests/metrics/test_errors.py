@@ -67,7 +67,7 @@ def test_rows_that_are_not_scored_may_hold_anything(kind):
 
 
 @pytest.mark.parametrize("kind", [SE, CE, BPC, Accuracy])
-def test_a_saved_meter_goes_on_bit_for_bit_and_a_reset_one_is_new(kind):
+def test_a_saved_meter_continues_bit_for_bit_and_a_reset_one_is_new(kind):
     generator = torch.Generator().manual_seed(0)
     straight, resumed = kind(), kind()
     assert isinstance(straight, Meter)

@@ -76,7 +76,7 @@ def test_a_single_task_has_an_average_only():
     assert math.isnan(matrix.forward_transfer())
 
 
-def test_a_saved_matrix_goes_on_and_belongs_to_its_tasks():
+def test_a_saved_matrix_continues_and_belongs_to_its_tasks():
     matrix, resumed = filled(), TaskMatrix(TASKS)
     resumed.load_tree(json.loads(json.dumps(matrix.tree())))
     assert resumed.losses == matrix.losses

@@ -51,7 +51,7 @@ def test_it_begins_steps_and_ends_once_each():
     assert learner.calls == [("begin", 2), *[("step", True)] * 3, ("end",)]
 
 
-def test_it_does_not_learn_unless_told_and_leaves_sequences_open_if_told():
+def test_it_learns_only_with_learn_and_leaves_sequences_open_without_end():
     learner = Diary()
     run(learner, FRAMES, end=False)
     assert learner.calls == [("begin", 2), *[("step", False)] * 3]

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as ProgressBars
 
+from ptncn.cli.common import note, one_line_errors
 from ptncn.demo import narrative
 from ptncn.demo.page import demo_page, make_pictures
 from ptncn.demo.simulate import (
@@ -55,17 +56,17 @@ def demo(
     torch.set_num_threads(1)  # several threads would be slow on a busy machine
     console = Console(highlight=False)
     command = f"ptncn demo --seed {seed}{' --quick' if quick else ''}"
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        record = run_demo(QUICK if quick else FULL, seed, command, console)
-        console.print("\nMaking the page …")
-        write(record, out)
-    except OSError as error:
-        print(f"Error: cannot write to {out}: {error.strerror or error}", file=sys.stderr)
-        raise typer.Exit(1) from error
-    except KeyboardInterrupt:
-        print("Stopped. Nothing was written.", file=sys.stderr)
-        raise typer.Exit(130) from None
+    with one_line_errors():
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            record = run_demo(QUICK if quick else FULL, seed, command, console)
+            console.print("\nMaking the page …")
+            write(record, out)
+        except OSError as error:
+            raise ValueError(f"cannot write to {out}: {error.strerror or error}") from error
+        except KeyboardInterrupt:
+            note("Stopped. Nothing was written.")
+            raise typer.Exit(130) from None
     page = (out / "index.html").resolve()
     console.print(f"\n{narrative.plain_headline(record)}\n\nOpen the page in a browser:")
     console.print(f"  {page.as_uri()}", soft_wrap=True)

@@ -84,8 +84,8 @@ class LRULayer(nn.Module):
 
 
 class LRU(Cell):
-    """The whole stack. The first layer's recurrence sees x itself, the others see the normalised stream, which begins
-    as a linear map of x. `hidden` is the normalised stream after the last layer, then Re h and Im h of each layer.
+    """A stack of layers. The recurrence of the first layer sees x, the others the normalised stream, which starts as a
+    linear map of x. `hidden` is the normalised stream after the last layer, then Re h and Im h of each layer.
     """
 
     def __init__(self, input_size: int, hidden_size: int, layers: int, dtype: torch.dtype) -> None:
@@ -114,7 +114,7 @@ class LRU(Cell):
         return self.move(x, hidden)[0]
 
     def move(self, x: Tensor, hidden: Hidden) -> tuple[Hidden, list[Tensor]]:
-        """One step, and what the recurrence of each layer saw."""
+        """One step, and the input of each layer's recurrence."""
         stream = linear(x, self.embedding)
         inputs: list[Tensor] = []
         after: list[Tensor] = []
@@ -128,8 +128,8 @@ class LRU(Cell):
         return (normalise(stream), *after), inputs
 
     def again(self, x: Tensor, hidden: Hidden) -> tuple[Tensor, list[Pair]]:
-        """The visible state of the last step once more, differentiable in everything but the recurrences, and the
-        states that it goes through. A state answers to its input at this moment, and is given otherwise."""
+        """Recompute the visible state of the last step, differentiable in all but the recurrences, and the states of
+        the layers. A state depends on its current input; its past is a constant."""
         stream = linear(x, self.embedding)
         states = []
         for number, layer in enumerate(self.stack):
@@ -137,7 +137,7 @@ class LRU(Cell):
             if number:
                 u = normalise(stream)
                 held = linear(u, (torch.exp(layer.scale).repeat(2)[:, None] * layer.input_weight).detach())
-                d_re, d_im = (held - held.detach()).chunk(2, dim=1)  # zero, but for its derivative
+                d_re, d_im = (held - held.detach()).chunk(2, dim=1)  # zero, with a derivative
                 h = (re + d_re, im + d_im)
             else:
                 u, h = stream, (re.detach().requires_grad_(), im.detach().requires_grad_())
@@ -152,7 +152,7 @@ def pair(hidden: Hidden, number: int) -> Pair:
 
 
 def normalise(stream: Tensor) -> Tensor:
-    """Layer norm without weights: what follows is linear, and has its own."""
+    """Layer norm without weights, since the linear map that follows has its own."""
     return layer_norm(stream, stream.shape[-1:])
 
 
@@ -162,7 +162,7 @@ CREDITS = {"trace": None, "immediate": None}
 @dataclass(kw_only=True)
 class LRUState(RecurrentState):
     x: Tensor | None = None
-    """(B, n) the last observation; None before the first that was learnt from."""
+    """(B, n) the last observation; None before the first learning step."""
     input_traces: tuple[Tensor, ...] = ()
     """(B, 2, H, m) per layer: dh/dB, real and imaginary; the last input (B, m) where credit is immediate."""
     rotation_traces: tuple[Tensor, ...] = ()
@@ -174,12 +174,12 @@ class LRUState(RecurrentState):
 class LRURTRL(ForwardMode):
     """Exact traces within each layer, and credit between layers at the same moment only.
 
-    The recurrence is linear and diagonal, so that with the weights held the traces are exact for the whole past::
+    The recurrence is linear and diagonal, so for constant weights the traces are exact for the whole past::
 
         dh/dB ← λ dh/dB + s u        dh/dλ ← λ dh/dλ + h        dh/d scale ← λ dh/d scale + s (B u)
 
-    With one layer the gradient is that of back-propagation through time. With more, what a lower layer did to the
-    past of a higher one is left out.
+    With one layer the gradient is that of back-propagation through time. With more, the influence of a lower layer on
+    the past of a higher one is left out.
 
     >>> from ptncn.learners import make
     >>> make("lru-rtrl", input_size=3, hidden_size=4, layers=2).kind
@@ -203,10 +203,10 @@ class LRURTRL(ForwardMode):
         **common: Any,
     ) -> None:
         """
-        :param layers: recurrences on top of each other.
-        :param credit: "trace" for B, at B·H·n numbers per layer, or "immediate": its last input alone.
+        :param layers: number of stacked recurrences.
+        :param credit: "trace" for B, at B·H·n numbers per layer, or "immediate": only its last input.
         :param input_scaling: size of the first layer's weights; None for 1 with a categorical output, whose
-            observations are of unit length, else 1/√n.
+            observations have unit length, otherwise 1/√n.
         :param common: see `RecurrentLearner`.
         """
         check_choice("cell", cell, {"lru": None})

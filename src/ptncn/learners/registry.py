@@ -7,13 +7,12 @@ group `ptncn.learners`, or at run time with `LEARNERS.add(name, Entry(…))`.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from ptncn.registry import Registry, load_object
+from ptncn.registry import Registry, load_object, suggest
 
 if TYPE_CHECKING:
     from ptncn.learner import Learner
@@ -165,9 +164,7 @@ def _parameters(learner_class: type) -> dict[str, bool]:
 def _check_options(name: str, given: Mapping[str, Any], known: Mapping[str, bool]) -> None:
     for option in given:
         if option not in known and ANYTHING not in known:
-            close = difflib.get_close_matches(option, known, n=1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
-            raise ValueError(f"{name!r} has no option {option!r}; {hint}Choose one of: {', '.join(known)}")
+            raise ValueError(f"{name!r} has no option {option!r}; {suggest(option, known)}")
     for option, required in known.items():
         if required and option not in given:
             raise ValueError(f"{name!r} needs the option {option!r}")

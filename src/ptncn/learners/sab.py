@@ -15,17 +15,17 @@ from ptncn.learners.bptt import UnrolledState, UnrollingLearner
 from ptncn.learners.cells import Hidden, draw_uniform
 
 EPSILON = 1e-7
-"""Keeps the weights finite where all scores are equal."""
+"""Keeps the weights finite if all scores are equal."""
 
 
 @dataclass(kw_only=True)
 class SABState(UnrolledState):
-    """An unrolled state with a memory of past hidden states. `hidden` ends in the summary (B, H) it recalled."""
+    """An unrolled state with a memory of past hidden states. The last part of `hidden` is the summary (B, H)."""
 
     slots: list[Tensor] = field(default_factory=list)
-    """(B, H) each: the microstates, row by row in a ring, as many slots as the row with the most needs."""
+    """(B, H) each: the microstates, a ring buffer for each row, with as many slots as the fullest row needs."""
     counts: Tensor
-    """(B,) observations of each row so far; they say which of its slots are filled."""
+    """(B,) observations of each row so far, which determine the filled slots."""
     slots_before: list[Tensor] = field(default_factory=list)
     """The slots before the first stored step."""
     counts_before: Tensor | None = None
@@ -37,12 +37,12 @@ class SABState(UnrolledState):
 
 
 class SparseAttention(nn.Module):
-    """Attention that sees only the `k_top` best microstates.
+    """Attention over the `k_top` best microstates.
 
     A microstate m scores v·tanh(K m + Q ĥ + b). The score of the (k_top + 1)-th best is subtracted from those
-    of the better ones, and what is left is normalised to weights. Where no more than k_top are stored, all are
-    attended: the threshold then lies 1 below the least score. The choice is made without gradients and the one
-    at the threshold is detached, so that no gradient reaches a microstate that is not attended.
+    of the better ones, and the differences are normalised to weights. If no more than k_top are stored, all are
+    attended, with a threshold 1 below the lowest score. The selection has no gradient and the microstate at the
+    threshold is detached, so no gradient reaches a microstate that is not attended.
     """
 
     def __init__(self, hidden_size: int, attention_size: int, k_top: int, dtype: torch.dtype) -> None:
@@ -59,7 +59,7 @@ class SparseAttention(nn.Module):
         return torch.tanh(memory @ self.key.T + query[:, None]) @ self.value
 
     def forward(self, h: Tensor, slots: list[Tensor], filled: Tensor) -> Tensor:
-        """The summary (B, H) of the first `filled` (B,) slots, zero where there is none."""
+        """The summary (B, H) of the first `filled` (B,) slots; zero for a row without any."""
         memory = torch.stack(slots, dim=1)  # (B, U, H)
         present = torch.arange(len(slots), device=h.device) < filled[:, None]  # (B, U)
         with torch.no_grad():
@@ -79,18 +79,18 @@ class SparseAttention(nn.Module):
 
 
 class SAB(UnrollingLearner):
-    """Gradients through `k_trunc` local steps and through the microstates that attention picks.
+    """Gradients flow through `k_trunc` local steps and through the attended microstates.
 
     At each step, with ĥ from the cell and s the summary of attention over the microstates, the hidden state is
     h = ĥ + s and the readout sees [h, s]. Every `k_attn` observations a row stores a microstate; the latest
     `memory` are kept. The chain from step to step is cut every `k_trunc` observations of a row, as in the
-    authors' code; the skip connections that attention makes are not.
+    authors' code; the skip connections of attention are not.
 
-    An update is made in `end`, and on a stream whenever all microstates kept are from the stored steps, that
-    is every `memory` · `k_attn` steps. Microstates from before are attended as values.
+    Updates happen in `end`, and on a stream every `memory` · `k_attn` steps, when all microstates are from stored
+    steps. Earlier microstates are attended as constants.
 
-    The authors store h. Being ĥ plus a mean of earlier microstates, it grows without bound on a stream, so ĥ is
-    stored by default; on short sequences that was better too.
+    The authors store h, which is ĥ plus a mean of earlier microstates and grows without bound on a stream. Here ĥ is
+    stored by default, which was also better on short sequences.
     """
 
     rule = "sab"
@@ -114,7 +114,7 @@ class SAB(UnrollingLearner):
         :param k_top: microstates attended at each step.
         :param k_trunc: steps between two cuts of the local chain.
         :param k_attn: observations between two microstates.
-        :param memory: microstates kept, the oldest being dropped.
+        :param memory: microstates to keep; the oldest are dropped.
         :param microstate: "cell" stores ĥ, "sum" stores h as the authors do; see above.
         :param attention: False leaves only the local chain.
         :param attention_size: hidden units that score a microstate.
@@ -187,7 +187,7 @@ class SAB(UnrollingLearner):
         return torch.stack(seen)
 
     def _seen(self, hidden: Hidden) -> Tensor:
-        """What the readout sees: h, and the summary if there is attention."""
+        """The input of the readout: h, and with attention the summary."""
         return torch.cat([hidden[0], hidden[-1]], dim=-1) if self.attends else hidden[0]
 
     def _advance(
@@ -209,7 +209,7 @@ class SAB(UnrollingLearner):
         return keep_masked(mask, after, hidden), slots, counts_after
 
     def _remember(self, microstate: Tensor, rows: Tensor, slots: list[Tensor], counts: Tensor) -> list[Tensor]:
-        """The slots after the given rows (B,) stored their microstate (B, H), over the oldest if full."""
+        """The slots after the given rows (B,) stored their microstate (B, H), in place of the oldest if full."""
         places = (counts // self.k_attn - 1) % self.memory  # (B,)
         slots = list(slots)
         for place in sorted(set(places[rows].tolist())):
