@@ -1,9 +1,29 @@
 """Learn sequences online: Parallel Temporal Neural Coding Networks, and the learners they are compared with.
 
+    PTNCN, Config         the network and its options
+    make, learners        build any learner by name; the package of learners
+    run, evaluate         run a learner over sequences, and measure it
+    Stream                predict, forecast and monitor a live feed
+    save, load            checkpoints; CheckpointError, if a file is damaged
+    Learner, State, Step  the protocol that every learner implements
+
+A learner predicts each observation, sees it, and learns from it:
+
+>>> import torch
 >>> import ptncn
->>> learner = ptncn.make("ptncn", input_size=3, hidden_size=8)
->>> ptncn.PTNCN is type(learner)
-True
+>>> network = ptncn.PTNCN(2, [16], output="gaussian", preset="best")
+>>> state = network.begin(batch_size=1)
+>>> for t in range(100):
+...     out = network.step(torch.tensor([[0.5, -0.5]]), state)
+>>> network.predict(state).shape
+torch.Size([1, 2])
+
+Other learners have the same methods:
+
+>>> ptncn.make("lstm-tbptt", input_size=2, hidden_size=16, output="gaussian").kind
+'lstm-tbptt'
+
+On the command line: `ptncn --help`.
 """
 
 from importlib import import_module

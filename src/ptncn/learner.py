@@ -29,11 +29,11 @@ class Step:
     """What a learner returns for one observation of a batch."""
 
     prediction: Tensor
-    """(B, n) the expected observation, made before it was seen."""
+    """(B, n) the prediction of the observation, made before it was seen."""
     logits: Tensor
     """(B, n) the prediction before the output nonlinearity."""
     errors: tuple[Tensor, ...]
-    """Error units per layer, prediction − observation first; masked rows are zero."""
+    """Error units of each layer, starting with prediction − observation; masked rows are zero."""
     scored: Tensor
     """(B,) True where the prediction is scored: an observed row with an earlier observation."""
 
@@ -81,20 +81,31 @@ class State:
 
 @runtime_checkable
 class Learner(Protocol):
-    """The three calls of a run, and those that checkpoints need."""
+    """What every learner implements: `begin`, `step`, `end`, `predict`, and the methods that checkpoints need.
+
+    >>> from ptncn import make
+    >>> learner = make("gru-tbptt", input_size=3, hidden_size=8, output="gaussian")
+    >>> state = learner.begin(batch_size=2)
+    >>> for x in torch.rand(5, 2, 3):
+    ...     out = learner.step(x, state)
+    >>> learner.end(state)
+    >>> out.prediction.shape, learner.predict(state).shape
+    (torch.Size([2, 3]), torch.Size([2, 3]))
+    """
 
     kind: str
-    """The name under which `ptncn.learners.make` builds this learner."""
+    """Name in the registry: `ptncn.make(kind, …)` builds such a learner."""
     input_size: int
+    """Numbers in an observation, n."""
 
     def begin(self, batch_size: int) -> Any:
-        """A fresh state for `batch_size` new sequences."""
+        """Return the state for `batch_size` new sequences."""
 
     def step(self, x: Tensor, state: Any, *, learn: bool = True, mask: Tensor | None = None) -> Step:
         """Predict, observe `x` (B, n), advance `state` in place and, with `learn`, update the weights."""
 
     def end(self, state: Any) -> None:
-        """The sequences of `state` ended: learners that unroll time update here."""
+        """End the sequences of `state`. Learners that unroll time update their weights here."""
 
     def predict(self, state: Any) -> Tensor:
         """(B, n) the expected next observation; changes nothing."""
@@ -171,7 +182,7 @@ def has_step_size(learner: Learner) -> TypeGuard[StepSized]:
 
 @runtime_checkable
 class Dreamer(Learner, Protocol):
-    """A learner that continues a sequence from its own predictions."""
+    """A learner that can continue a sequence from its own predictions."""
 
     def dream(self, state: Any, steps: int) -> Tensor:
         """(steps, B, n) the predicted continuation."""

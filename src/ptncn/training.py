@@ -12,7 +12,7 @@ from ptncn.learner import Learner
 from ptncn.metrics.base import Meter
 
 Batch = Tensor | tuple[Tensor, Tensor | None]
-"""A batch of sequences, alone or with its mask."""
+"""A batch of sequences, with or without a mask."""
 
 
 class Run(NamedTuple):
@@ -36,10 +36,18 @@ def run(
     end: bool = True,
     keep_predictions: bool = True,
 ) -> Run:
-    """Show `learner` a batch of sequences (T, B, n), or (B, T, n) with `batch_first`.
+    """Run `learner` over a batch of sequences (T, B, n), or (B, T, n) with `batch_first`.
 
-    `mask` (T, B), or (B, T), is True where a row was observed. Without a `state` the sequences are new; with
-    one they continue from it. With `end=False` they can be continued from the returned state.
+    Arguments:
+        learner: any learner.
+        sequence: the observations.
+        state: the state to continue from; None starts new sequences.
+        learn: whether to update the weights; states change in any case.
+        mask: (T, B), or (B, T), True where a row is observed.
+        batch_first: whether the batch is the first axis.
+        meters: metrics that observe each step.
+        end: whether the sequences end here; with False, continue with the returned state.
+        keep_predictions: whether to return the predictions.
 
     >>> from ptncn.learners.esn import ESN
     >>> from ptncn.metrics import SE
@@ -75,10 +83,17 @@ def evaluate(
     batch_first: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> dict[str, Any]:
-    """Run over batches of new sequences, with masks or without, and return each meter's value by its name.
+    """Run `learner` over batches of new sequences, and return the value of each meter by name.
 
-    With `learn=True` this is one epoch of training, scored before each update. `progress` is called with the
-    number of sequences done after each batch.
+    A batch is a tensor of sequences, or a pair of sequences and mask. With `learn=True` this is one epoch of training,
+    with each frame scored before it is learnt. `progress` is called with the number of sequences done so far.
+
+    >>> from ptncn import make
+    >>> from ptncn.data import bouncing
+    >>> from ptncn.metrics import SE
+    >>> videos = bouncing("digits", size=8, canvas=32)
+    >>> evaluate(make("copy", input_size=videos.input_size), videos.batches(4), [SE()]).keys()
+    dict_keys(['se'])
     """
     done = 0
     for batch in batches:
@@ -101,7 +116,7 @@ def evaluate(
 def _time_major(
     learner: Learner, sequence: Tensor, mask: Tensor | None, batch_first: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """Both with time first, or an error that says what was expected."""
+    """Check shapes, and put time first."""
     layout = "(B, T, n)" if batch_first else "(T, B, n)"
     if sequence.dim() != 3 or sequence.shape[-1] != learner.input_size or 0 in sequence.shape:
         raise ValueError(

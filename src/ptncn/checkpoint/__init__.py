@@ -1,8 +1,8 @@
-"""One safe file that resumes a run bit for bit.
+"""Checkpoints: one file from which a run resumes bit for bit.
 
-A checkpoint is a safetensors file: tensors as they are, and everything else as JSON in its metadata. Loading one checks
-the file against its checksum and its sizes against its tensors, builds a learner from the registry by name and copies
-numbers into it; nothing in the file is executed.
+A checkpoint is a safetensors file, with everything but the tensors as JSON in its metadata. Loading it verifies the
+checksum, compares sizes with the tensors, builds a learner by its registry name and copies numbers into it. It never
+executes code from the file.
 """
 
 from ptncn.checkpoint.container import CheckpointError

@@ -1,4 +1,4 @@
-"""Save a learner with its state, and load it again, after checking that the file fits the learner it describes."""
+"""Save a learner with its state, and load it after checking that the file fits the learner it describes."""
 
 from __future__ import annotations
 
@@ -21,19 +21,35 @@ from ptncn.system import write_atomically
 
 PARTS = {"kind", "options", "learner", "state", "extra"}
 UNFIT = (LookupError, TypeError, ValueError, RuntimeError, AttributeError, ArithmeticError, MemoryError)
-"""What building a learner from a file that was made up may raise."""
+"""What building a learner from a forged file may raise."""
 
 
 class Checkpoint(NamedTuple):
+    """The content of a checkpoint."""
+
     learner: Learner
+    """The learner, ready to continue."""
     state: Any
-    """The state that was saved with the learner, or None."""
+    """The state saved with the learner, or None."""
     extra: Any
-    """Whatever else was saved: a tree of tensors, numbers, strings, lists and dicts."""
+    """Anything else that was saved: a tree of tensors, numbers, strings, lists and dicts."""
 
 
 def save(path: str | os.PathLike[str], learner: Learner, state: State | None = None, extra: Any = None) -> None:
-    """Write learner, state and `extra` to `path`, atomically: the old file stays until the new one is whole."""
+    """Write a learner, with its state and any `extra` values, to one file.
+
+    The write is atomic: an existing file stays until the new one is complete. `extra` is a tree of tensors, numbers,
+    strings, lists and dicts.
+
+    >>> import ptncn, torch
+    >>> network = ptncn.PTNCN(2, [8], output="gaussian")
+    >>> state = network.begin(batch_size=1)
+    >>> _ = network.step(torch.ones(1, 2), state)
+    >>> ptncn.save("run.ckpt", network, state, extra={"epoch": 3})
+    >>> again, state_again, extra = ptncn.load("run.ckpt")
+    >>> torch.equal(again.predict(state_again), network.predict(state)), extra
+    (True, {'epoch': 3})
+    """
     from ptncn import __version__
 
     tensors: dict[str, Tensor] = {}
@@ -48,7 +64,11 @@ def save(path: str | os.PathLike[str], learner: Learner, state: State | None = N
 
 
 def load(path: str | os.PathLike[str], **options: Any) -> Checkpoint:
-    """Read what `save` wrote. `options` replace saved ones, such as an activation of your own."""
+    """Read a checkpoint written by `save`, without executing anything in it.
+
+    `options` override saved ones; a callable, such as a custom activation, must be passed again. Raises
+    `CheckpointError` if the file is damaged, of an unknown format, or does not fit the learner it names.
+    """
     path = Path(path)
     text, tensors = read(path)
     try:

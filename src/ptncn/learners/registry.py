@@ -1,8 +1,8 @@
 """Learners by name: `make("lstm-uoro", input_size=…, hidden_size=…)`.
 
-An entry holds all that experiments, tuning, reports and benchmarks need to know about a learner, so none of them
-branches on a name. The entries of this package are in `entries.py`; other packages add theirs through the entry-point
-group `ptncn.learners`, or at run time with `LEARNERS.add(name, Entry(…))`.
+An entry holds everything that experiments, tuning, reports and benchmarks need to know about a learner, so none of
+them branches on a name. The entries of this package are in `entries.py`; other packages add theirs through the
+entry-point group `ptncn.learners`, or at run time with `LEARNERS.add(name, Entry(…))`.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Choice:
 
     about: str
     options: tuple[str, ...] = ()
-    """The options that decide it."""
+    """The options that settle it."""
     answer: str = ""
-    """How it was decided, where no option does."""
+    """How it was settled, where no option does."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Entry:
     """One learner in the registry."""
 
     where: str
-    """"module:Class", imported when it is first made."""
+    """"module:Class", imported on first use."""
     about: str
     """One-line description."""
     learns: str
@@ -115,12 +115,18 @@ def describe(name: str) -> Entry:
 
 
 def make(name: str, *, input_size: int, **options: Any) -> Learner:
-    """A learner by its registry name; `hidden_size` and all other options go to its class.
+    """Build a learner by its registry name; `ptncn.learners.names()` lists the names.
 
-    For `ptncn`, `hidden_size` may be one number or a list with one per layer; `hidden_sizes` is the same option.
+    All options, such as `hidden_size`, `output`, `lr` and `seed`, are arguments of the learner's class. For "ptncn",
+    `hidden_size` is a number or a list with one per layer (`hidden_sizes` is the same option).
 
     >>> make("lstm-bptt", input_size=8, hidden_size=16).kind
     'lstm-bptt'
+    >>> make("ptncn", input_size=8, hidden_size=[16, 4], output="gaussian").sizes
+    (8, 16, 4)
+    >>> make("lstm-bptt", input_size=8, hidden_siz=16)
+    Traceback (most recent call last):
+    ValueError: 'lstm-bptt' has no option 'hidden_siz'; did you mean 'hidden_size'? ...
     """
     entry = describe(name)
     learner_class = load_object(entry.where)

@@ -1,4 +1,4 @@
-"""The paper's model and nothing else. `equations` is section III; `config` is every choice it leaves open."""
+"""The P-TNCN. `equations` is section III of the paper; `config` has every choice that the paper leaves open."""
 
 from ptncn.network.config import PRESETS, Config
 from ptncn.network.ptncn import PTNCN

@@ -1,6 +1,6 @@
-"""Every choice that the paper leaves open, as an option; and three sets of them, the presets.
+"""Every choice that the paper leaves open, as an option, and three presets.
 
-`docs/choices.md` gives the reason for each.
+`docs/choices.md` gives the reasons.
 """
 
 from __future__ import annotations
@@ -35,27 +35,36 @@ def _positive() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Config:
-    """The options of a P-TNCN. The defaults are the paper's: preset `paper`."""
+    """The options of a P-TNCN. The defaults are the preset "paper".
+
+    `PTNCN` takes them as keyword arguments; `network.config` holds them.
+
+    >>> Config(lr=0.01, optimizer="adam").beta
+    0.15
+    >>> Config(beta=-1)
+    Traceback (most recent call last):
+    ValueError: beta: expected a finite number of at least 0, got -1
+    """
 
     activation: ActivationChoice | Sequence[ActivationChoice] = "tanh"
-    """φ_z of the layers, one for all or one each: a name of `ptncn.network.activations`, or any callable."""
+    """φ_z, one for all layers or one each: a name from `ptncn.network.activations`, or any callable."""
     hidden_prediction: ActivationChoice = "same"
-    """φ_o on predictions of hidden layers; "same" is the activation of the layer that is predicted."""
+    """φ_o for predictions of hidden layers; "same" is the activation of the predicted layer."""
     winners: float = field(default=0.1, metadata=_within(0, 1))
-    """Share of the units that win under the activation "kwta"."""
+    """Fraction of units that stay active under the activation "kwta"."""
     biases: bool = True
     """Biases on drives and predictions."""
     output_bias: str = field(default="zero", metadata=_one_of("zero", "mean"))
-    """Where the bias of the prediction of the observation begins: at 0, or at the mean observation's logits."""
+    """Initial bias of the output: zero, or the logits of the mean observation."""
     weight_std: float = field(default=0.025, metadata=_within(0))
     """Standard deviation of the initial weights."""
     error_weight_std: float = field(default=0.025, metadata=_within(0))
     """Standard deviation of the initial error weights E."""
 
     memory: int | Sequence[int] = 0
-    """Units of the trace memory of the layers, one number for all or one each; 0 is the paper's network."""
+    """Units of trace memory, one number for all layers or one each; 0 is the paper's network."""
     credit: str = field(default="auto", metadata=_one_of("auto", "trace", "immediate"))
-    """Credit to what writes into a memory: traced through time, or immediate; "auto" traces where inputs are few."""
+    """Credit for the input weights of a memory: traced through time or immediate; "auto" traces if inputs are few."""
 
     beta: float = field(default=0.15, metadata=_within(0))
     """β: strength of the bottom-up error in the correction."""
@@ -64,26 +73,26 @@ class Config:
     lam: float = field(default=0.001, metadata=_within(0))
     """λ: strength of the sparsity penalty in the correction."""
     sparsity_sign: str = field(default="derived", metadata=_one_of("derived", "printed"))
-    """Sign of the λ term: as the objective's derivative has it, or as equations 13 and 14 are printed."""
+    """Sign of the λ term: as derived from the objective, or as printed in equations 13 and 14."""
     beta_scope: str = field(default="errors", metadata=_one_of("errors", "all"))
     """What β multiplies: E e alone, or the γ and λ terms too."""
     corrections: int = field(default=1, metadata=_within(1))
     """K: correction steps for each observation."""
 
     teaching: str = field(default="coupled", metadata=_one_of("coupled", "small"))
-    """What teaches M, V and U: the displacement by the correction, or a small one along E e, of a size of its own."""
+    """Error signal for M, V and U: the displacement by the correction, or a separate small displacement along E e."""
     displacement: float = field(default=0.01, metadata=_positive())
     """κ: size of the small displacement of a drive, as a root mean square over units and steps."""
     displacement_decay: float = field(default=0.99, metadata=_within(0, 0.999999))
     """Decay of the moving mean square of E e, by which the small displacement is divided."""
     reach: float = field(default=0.03, metadata=_positive())
-    """What stands in for κ where φ has no slope, as a multiple of the usual drive, or under "bernoulli" of 1."""
+    """Replaces κ where φ has no slope, as a multiple of the root mean square drive (of 1 under "bernoulli")."""
     presynaptic: str = field(default="y", metadata=_one_of("y", "z"))
-    """What M, V and U are taught with: the corrected states that they multiplied, or the uncorrected ones."""
+    """Presynaptic activity in the rules for M, V and U: the corrected states they multiply, or uncorrected ones."""
     prediction_error: str = field(default="e", metadata=_one_of("e", "e_z"))
-    """What teaches W of the layers above the first: the error units, or the displacement of the state."""
+    """Error signal for W above the first layer: the error units, or the displacement of the state."""
     error_rule: str = field(default="temporal", metadata=_one_of("temporal", "transpose", "fixed"))
-    """How E learns: by the change of the displacement, like the transpose of W, or not at all."""
+    """How E learns: from the change of the displacement, like the transpose of W, or not at all."""
     temporal_sign: int = field(default=1, metadata=_one_of("1", "-1"))
     """Sign of the temporal rule: 1 descends along equation 21 as printed, −1 ascends."""
     error_lr_factor: float = field(default=1.0, metadata=_within(0))
@@ -91,30 +100,30 @@ class Config:
     xi: float = field(default=0.0, metadata=_within(0))
     """ξ: weight of the normalised Hebbian term; 0 leaves it out."""
     readout: str = field(default="delta", metadata=_one_of("delta", "rls"))
-    """How W of the first layer learns: by the rules above, or, under a Gaussian output, by least squares."""
+    """How W of the first layer learns: by the rules above or, with a Gaussian output, by recursive least squares."""
     forgetting: float = field(default=0.999, metadata=_within(math.ulp(0.0), 1))
-    """Weight of a step against the one after it, under `readout="rls"`."""
+    """Forgetting factor per step, with `readout="rls"`."""
     ridge: float = field(default=1.0, metadata=_positive())
     """Penalty on squared weights under `readout="rls"`; it does not fade."""
     error_clip: float | None = field(default=5.0, metadata=_positive())
     """Under `readout="rls"`, errors are clipped at this multiple of the usual error; None: never."""
     horizons: Sequence[int] = (1,)
-    """Steps ahead that `forecast` tells; each is taught directly, which needs `readout="rls"`."""
+    """Steps ahead that `forecast` predicts; more than one needs `readout="rls"`, which learns each directly."""
     first_frame: bool = False
-    """Score and learn from the first observation of a sequence too, which nothing came before."""
+    """Whether the first observation of a sequence is scored and learnt from, too."""
 
     rescale: str = field(default="unit", metadata=_one_of("unit", "clip", "none"))
-    """Each update is brought to norm `radius`, or only shortened to it, or left as it is."""
+    """Rescale each update to norm `radius`, clip it at that norm, or leave it unchanged."""
     radius: float = field(default=1.0, metadata=_positive())
-    """The norm that `rescale` speaks of."""
+    """The norm for `rescale`."""
     reduction: str = field(default="sum", metadata=_one_of("sum", "mean", "sum_then_mean"))
     """An update is the batch's sum or its mean; "sum_then_mean" rescales the sum, then divides by the batch."""
     optimizer: str = field(default="sgd", metadata={"choices": OPTIMIZERS})
-    """What turns an update into a step."""
+    """Turns updates into steps."""
     lr: float = field(default=0.035, metadata=_within(0))
     """Step size."""
     schedule: Mapping[str, Any] | Factor | None = None
-    """A factor on the step size: a `ptncn.updates.Schedule`, its fields, or a callable of the updates so far."""
+    """Factor on the step size: a `ptncn.updates.Schedule`, its fields, or a callable of the number of updates."""
     momentum: float = field(default=0.95, metadata=_within(0, 1))
     """Decay of the velocity under "momentum" and "nesterov"."""
     beta1: float = field(default=0.9, metadata=_within(0, 1))
@@ -126,9 +135,9 @@ class Config:
     eps: float = field(default=1e-8, metadata=_within(0))
     """Added to the root of the second moment."""
     max_norm: float | None = field(default=30.0, metadata=_positive())
-    """Columns of the weight matrices are kept within this L2 ball; None leaves them free."""
+    """Maximum L2 norm of the columns of the weight matrices; None for no limit."""
     weight_decay: float = field(default=0.0, metadata=_within(0))
-    """Share of the weights, times the step size, taken away at each update; biases are spared."""
+    """Decoupled weight decay: each update shrinks weights by this fraction times the step size, but not biases."""
 
     def __post_init__(self) -> None:
         for option in dataclasses.fields(self):
@@ -143,7 +152,7 @@ class Config:
         object.__setattr__(self, "schedule", get_schedule(self.schedule))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values from which `Config(**values)` is equal; your own callables become "custom"."""
+        """Return JSON values such that `Config(**values)` is equal; custom callables become "custom"."""
         values = {option.name: getattr(self, option.name) for option in dataclasses.fields(self)}
         values["schedule"] = describe_schedule(self.schedule)  # type: ignore[arg-type]
         for name in ("activation", "hidden_prediction"):
@@ -221,12 +230,12 @@ FOR_OUTPUT: dict[tuple[str, str], dict[str, Any]] = {
         "schedule": {"kind": "root", "steps": 100},
     },
 }
-"""What a preset changes for one output distribution."""
+"""Options that a preset changes for one output distribution."""
 
 
 _LATER_RULES = ("teaching", "displacement", "displacement_decay", "reach", "output_bias", "memory", "credit")
 LATER = {*_LATER_RULES, "readout", "forgetting", "ridge", "error_clip", "horizons"}
-"""Options that the first checkpoints, which name all others, do not: they have their defaults there."""
+"""Options missing from the oldest checkpoints, which list all others: they take their defaults."""
 
 
 def make_config(preset: str, overrides: Mapping[str, Any], output: str = "") -> Config:
@@ -257,7 +266,7 @@ def check_sizes(input_size: int, hidden_sizes: Sequence[int]) -> tuple[int, ...]
 
 
 def check_memory(memory: int | Sequence[int], layers: int) -> tuple[int, ...]:
-    """The units of each layer's memory."""
+    """Return the memory units of each layer."""
     each = [memory] * layers if isinstance(memory, int) else memory
     if not isinstance(each, Sequence) or isinstance(each, str) or len(each) != layers:
         raise ValueError(f"memory: expected a whole number, or one for each of {layers} layers, got {memory!r}")

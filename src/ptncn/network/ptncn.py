@@ -23,27 +23,32 @@ from ptncn.updates import Factors
 
 
 class PTNCN(LayeredModule):
-    """Predicts the next observation of a sequence, corrects its states by what it sees, and learns from that.
+    """Predicts the next observation of a sequence, corrects its states by the prediction error, and learns online.
 
     Arguments:
         input_size: numbers in an observation, n₀.
-        hidden_sizes: units of each layer, n₁ … n_L, the one next to the observation first.
-        output: what an observation is: "gaussian", "bernoulli" or "categorical" (one-hot).
-        preset: "paper", "authors" or "best".
-        seed: of the initial weights and of stochastic activations.
-        batch_first: `forward` takes (N, L, H) instead of (L, N, H).
-        overrides: any option of `ptncn.network.Config`.
+        hidden_sizes: units of each layer, n₁ … n_L, starting next to the observation.
+        output: distribution of the observations: "gaussian", "bernoulli" or "categorical" (one-hot).
+        preset: default options: "paper", "authors" (the released code) or "best" (found by validation).
+        seed: seed for the initial weights and stochastic activations.
+        batch_first: whether `forward` takes (N, L, H) instead of (L, N, H).
+        device: device of the weights.
+        dtype: float32 or float64.
+        overrides: any option of `ptncn.Config`.
 
-    Steps are taken in compiled code where it was built; with `net.compiled = False` in PyTorch, with the same numbers.
+    A compiled kernel takes the steps where it is available. With `network.compiled = False`, PyTorch takes them, with
+    the same result up to rounding.
 
-    Threads may share a network if each has its own state: steps that learn exclude each other and all other calls,
-    steps and predictions that only read run at the same time.
+    Threads may share a network if each has its own state. Steps that learn exclude all other calls; steps and
+    predictions that only read run at the same time.
 
-    >>> net = PTNCN(8, [16, 4], output="gaussian", lr=0.01)
-    >>> state = net.begin(batch_size=2)
-    >>> out = net.step(torch.ones(2, 8), state)
+    >>> network = PTNCN(8, [16, 4], output="gaussian", lr=0.01)
+    >>> state = network.begin(batch_size=2)
+    >>> out = network.step(torch.ones(2, 8), state)
     >>> out.prediction.shape, [tuple(e.shape) for e in out.errors]
     (torch.Size([2, 8]), [(2, 8), (2, 16)])
+    >>> network.dream(state, steps=5).shape
+    torch.Size([5, 2, 8])
     """
 
     kind = "ptncn"
@@ -89,7 +94,7 @@ class PTNCN(LayeredModule):
         return f"{' → '.join(map(str, self.sizes))}, output={self.output.name!r}, preset={self.preset!r}"
 
     def begin(self, batch_size: int) -> PTNCNState:
-        """A state for new sequences: x₀ = 0 and y = 0."""
+        """Return the state for `batch_size` new sequences: x₀ = 0 and y = 0."""
         check_batch_size(batch_size)
         zeros = self.layers[0].W.weight.new_zeros
         everything, hidden = sum(self.sizes), sum(self.sizes[1:])
@@ -110,10 +115,10 @@ class PTNCN(LayeredModule):
 
     @torch.no_grad()
     def step(self, x: Tensor, state: PTNCNState, *, learn: bool = True, mask: Tensor | None = None) -> PTNCNStep:
-        """Predict, observe `x` (B, n₀), correct the states and, with `learn`, adapt the weights.
+        """Predict, observe `x` (B, n₀), correct the states and, with `learn`, update the weights.
 
-        A row is scored, and teaches, from its second observation on. Rows where `mask` (B,) is False are not
-        observed: they are not scored, do not teach and keep their state, whatever `x` holds there.
+        A row is scored, and learnt from, from its second observation on. Rows where `mask` (B,) is False are not
+        observed: they are not scored, contribute nothing to learning and keep their state, whatever `x` holds.
         """
         self._check_state(state)
         mask = check_mask(mask, state.batch_size, state.corrected.device)
@@ -145,12 +150,12 @@ class PTNCN(LayeredModule):
         )
 
     def end(self, state: PTNCNState) -> None:
-        """Nothing is owed at the end of a sequence: every step was learnt from when it came."""
+        """End the sequences. Nothing is left to learn: each step was learnt when it was taken."""
         self._check_state(state)
 
     @torch.no_grad()
     def predict(self, state: PTNCNState) -> Tensor:
-        """(B, n₀) what comes next. Nothing changes, not even the random generator."""
+        """Return the prediction (B, n₀) of the next observation, without side effects."""
         self._check_state(state)
         layers, kernel = self._backend()
         with self._gate.reading:
@@ -161,7 +166,7 @@ class PTNCN(LayeredModule):
 
     @torch.no_grad()
     def forecast(self, state: PTNCNState) -> Tensor:
-        """(horizons, B, n₀) the forecast for each horizon, each learnt directly. Nothing changes."""
+        """Return a forecast (horizons, B, n₀) for each of `Config.horizons`, without side effects."""
         if self.readout is None:
             return self.predict(state)[None]
         self._check_state(state)
@@ -172,9 +177,9 @@ class PTNCN(LayeredModule):
 
     @torch.no_grad()
     def dream(self, state: PTNCNState, steps: int, *, sample: bool = False) -> Tensor:
-        """(steps, B, n₀) the future as the network imagines it: each prediction is taken for what happened.
+        """Continue the sequences by `steps` predictions (steps, B, n₀), each fed back as the next observation.
 
-        With `sample` what happened is drawn from the prediction: a symbol, or black and white pixels.
+        With `sample`, observations are drawn from the predicted distribution. Network and state stay unchanged.
         """
         self._check_state(state)
         if steps < 0:
@@ -199,9 +204,9 @@ class PTNCN(LayeredModule):
         learn: bool = False,
         mask: Tensor | None = None,
     ) -> tuple[Tensor, PTNCNState]:
-        """Predictions for a sequence (L, N, H), (N, L, H) with `batch_first`, or (L, H), and the state after it.
+        """Return predictions for a sequence (L, N, H), (N, L, H) with `batch_first`, or (L, H), and the final state.
 
-        Entry t was predicted before entry t of the sequence was seen. `mask` is (L, N), (N, L) or (L,).
+        Entry t is predicted before entry t of the sequence is seen. `mask` is (L, N), (N, L) or (L,).
         """
         if sequence.dim() not in (2, 3):
             raise ValueError(f"sequence: expected shape (L, N, H) or (L, H), got {tuple(sequence.shape)}")
@@ -227,14 +232,14 @@ class PTNCN(LayeredModule):
 
     @property
     def lr(self) -> float:
-        """The step size, before its schedule; set it to learn faster or slower from now on."""
+        """The step size, before the schedule; it may be set at any time."""
         return self.learning.lr
 
     @lr.setter
     def lr(self, value: float) -> None:
         self.learning.lr = make_config(self.preset, {"lr": value}).lr
 
-    # What checkpoints need
+    # For checkpoints
 
     def options(self) -> dict[str, Any]:
         return {
@@ -269,7 +274,7 @@ class PTNCN(LayeredModule):
         for name, part in self._statistics().items():
             part.restore(tree[name])
 
-    # Inside
+    # Internals
 
     def _statistics(self) -> dict[str, UsualFeedback | MeanObservation | SecondOrder]:
         parts = {"feedback": self.feedback, "mean_observation": self.mean_observation, "readout": self.readout}
@@ -327,7 +332,7 @@ class PTNCN(LayeredModule):
         state: PTNCNState,
         updates: dict[str, Factors],
     ) -> None:
-        """Least squares in place of the updates of W and c of the first layer; E by transpose moves with W."""
+        """Replace the updates of the first layer's W and c by least squares; with the transpose rule, E follows W."""
         assert self.readout is not None
         first = self.layers[0]
         parts = [first.W.write(), *([] if first.c is None else [first.c.weight])]
@@ -341,7 +346,7 @@ class PTNCN(LayeredModule):
             del updates["E1"]
 
     def _backend(self) -> tuple[list[Layer], Kernel | None]:
-        """The layers, and the compiled step if there is one and `compiled` was not set to False."""
+        """The layers, and the compiled step unless there is none or `compiled` is False."""
         layers = self.layers
         if not self.compiled:
             return layers, None

@@ -23,23 +23,33 @@ from ptncn.system import write_atomically
 
 
 class Stream(Processor):
-    """Iterates over the rows of a source with their predictions, in constant memory.
+    """Predicts each row of a feed before it arrives, then learns from it, in constant memory.
+
+    Iterating over a stream gives one `Observation` per row: the values, their prediction, a forecast if `horizon` is
+    set, the surprise, an anomaly score, and whether there is an alarm.
 
     Arguments:
-        source: any iterable of arrays or dicts, or a source from `open_source`.
-        learner: None for the forecaster; otherwise a learner, or a function that makes one from its number of inputs.
-        network: makes the network whose states the forecaster reads, from the number of its inputs.
+        source: any iterable of arrays, lists or dicts, or a source from `open_source`.
+        learner: None for the built-in forecaster, a learner, or a function from the number of inputs to a learner.
+        network: function from the number of inputs to the network whose states the forecaster reads.
         drift: a detector that watches the surprise, or a `DriftListener` with an action; not with a key.
-        report: called with one line about what was skipped, masked or left out.
-        options: see `StreamOptions`.
+        report: called with a one-line message whenever something is skipped, masked or left out.
+        options: see `StreamOptions`, such as `horizon`, `alarm_rate`, `key` and `timestamp`.
 
-    Missing values are replaced by their prediction, so their error is zero and nothing is learnt from them. A row that
-    is missing entirely teaches nothing: the learner follows its own predictions.
+    Missing values are replaced by their prediction, so their error is zero and nothing is learnt from them.
+
+    >>> rows = [{"load": float(t % 4)} for t in range(200)]
+    >>> for out in Stream(rows, horizon=2):
+    ...     pass
+    >>> out.index, out.observed, round(out.prediction["load"])
+    (199, {'load': 3.0}, 3)
+
+    Any learner can replace the forecaster; this one predicts the last change again:
 
     >>> from ptncn.learners import make
     >>> learner = make("copy", input_size=1, output="gaussian")
     >>> for out in Stream([[1.0], [2.0], [3.0], [None], [5.0]], learner, target="change"):
-    ...     print(out.observed, out.prediction)  # the last change again
+    ...     print(out.observed, out.prediction)
     {'x0': 1.0} None
     {'x0': 2.0} None
     {'x0': 3.0} {'x0': 3.0}
@@ -96,7 +106,7 @@ class Stream(Processor):
         return results
 
     def feed(self, rows: Iterable[Any]) -> list[Observation]:
-        """Process rows that do not come through the source, as an engine of another system does."""
+        """Process rows that do not come from the source, for use inside another engine."""
         source = IterableSource(rows)
         observations: list[Observation] = []
         while (block := source.read(256)) is not None:
@@ -112,7 +122,7 @@ class Stream(Processor):
     def forecast(
         self, horizon: int, *, key: str | None = None, features: Iterable[Mapping[str, Any]] | None = None
     ) -> Forecast:
-        """The next `horizon` observations, with the values of features where they are known."""
+        """Forecast the next `horizon` rows, given the future values of features where known."""
         slot = self._slot_of(key)
         known = np.full((horizon, self.columns.width - self.columns.target_width), np.nan)
         for row, values in zip(known, features or (), strict=False):
@@ -140,7 +150,7 @@ class Stream(Processor):
         return extra
 
     def to_bytes(self) -> bytes:
-        """Everything but the source, as a small versioned blob that any engine can keep; see `from_bytes`.
+        """Return everything but the source as a small versioned blob, for other engines to keep; see `from_bytes`.
 
         >>> first = Stream()
         >>> _ = first.feed([[1.0], [2.0]])
@@ -168,7 +178,7 @@ class Stream(Processor):
         return stream
 
     def load_bytes(self, data: bytes) -> None:
-        """Become the stream that `to_bytes` wrote, which must have the same options."""
+        """Restore the state that `to_bytes` wrote for a stream with the same options."""
         tree = unpack(data)
         if tree["options"] != asdict(self.options):
             raise BlobError("state of a stream with other options")
