@@ -1,4 +1,4 @@
-"""`ptncn forecast`: what a saved stream expects to come."""
+"""`ptncn forecast`: forecast the next rows of a saved stream."""
 
 from __future__ import annotations
 
@@ -16,27 +16,26 @@ from ptncn.streaming.stream import forecast_from
 
 
 def forecast(
-    checkpoint: Annotated[Path, typer.Argument(help="A file that `ptncn stream --checkpoint` wrote.")],
+    checkpoint: Annotated[Path, typer.Argument(help="Checkpoint of `ptncn stream --checkpoint`.")],
     horizon: Annotated[int, typer.Option("--horizon", "-H", help="Steps to forecast.", min=1)] = 50,
-    key: Annotated[str | None, typer.Option(help="The stream to forecast, of a checkpoint with many.")] = None,
+    key: Annotated[str | None, typer.Option(help="Which stream to forecast, if the checkpoint holds several.")] = None,
     features: Annotated[
-        str | None, typer.Option(help="File with the known features of the steps ahead, one row per step.")
+        str | None, typer.Option(help="File with the future values of features, one row per step.")
     ] = None,
     out: Annotated[
         list[Path] | None,
-        typer.Option("--out", "-o", help="A table (.csv, .jsonl) or a picture (.png, .svg, .pdf); may be repeated."),
+        typer.Option("--out", "-o", help="Table (.csv, .jsonl) or picture (.png, .svg, .pdf); repeatable."),
     ] = None,
     format: Annotated[str, typer.Option(help=f"Format of standard output: {', '.join(writable())}.")] = "csv",
 ) -> None:
-    """Forecast from a checkpoint, without its stream.
+    """Forecast the next rows of a stream from its checkpoint.
 
-    The checkpoint is only read. Steps carry dates if the stream has timestamps; a picture shows the last rows, too.
+    The checkpoint is not changed. Steps have dates if the stream has timestamps. A picture also shows the last rows.
 
+    \b
     Examples:
-
       ptncn forecast feed.ckpt --horizon 48 -o ahead.csv -o ahead.png
-
-      ptncn forecast feed.ckpt --key pump-7 --features weather-tomorrow.csv
+      ptncn forecast feed.ckpt --key pump-7 --features weather.csv
     """
     torch.set_num_threads(1)
     with one_line_errors():

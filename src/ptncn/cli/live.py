@@ -27,7 +27,7 @@ from ptncn.cli.stream import (
 class Replaying(Serving):
     """Page."""
 
-    speed: str = option("Of a replay: 1x, 60x by the timestamps; 20/s in rows; or max.", "max")
+    speed: str = option("Speed of a replay: 1x or 60x by timestamps, 20/s in rows per second, or max.", "max")
 
 
 @dataclass
@@ -47,26 +47,23 @@ def live(
     learning: Learning,
     forecasting: FurtherAhead,
     drifting: Drifting,
-    file: Annotated[str | None, typer.Argument(help="A feed to replay: CSV, JSON lines or Parquet.")] = None,
+    file: Annotated[str | None, typer.Argument(help="Feed to replay: CSV, JSON lines or Parquet.")] = None,
 ) -> None:
-    """Watch learners learn: a moving world, or a feed that is replayed at any speed.
+    """Watch learners learn in your browser: moving objects, or a feed replayed at any speed.
 
-    Without a file, a P-TNCN and another learner (--learner, an LSTM unless you choose) predict bouncing objects side
-    by side while both learn; on the page you change the world, freeze or lesion them, and let them dream.
+    Without a file, a P-TNCN and another learner (--learner; an LSTM by default) predict bouncing objects side by side
+    as they learn. On the page you can change the objects, freeze or lesion the learners, and let them dream.
 
-    With a file, the page shows each target with its forecast, the anomaly score, alarms and drift. All options of
-    `ptncn stream` about columns, time, keys, learner and forecasts hold; nothing is written.
+    With a file, the page shows each target with its forecast, the anomaly score, alarms and drift. The options for
+    input, columns, time, keys, learner and forecasts are those of `ptncn stream`. No file is written.
 
-    Everything stays on this machine, and everyone who opens the page sees the same world or feed. Ctrl-C ends it.
+    Everything runs on this machine, and all visitors see the same world or feed. Ctrl-C ends it.
 
+    \b
     Examples:
-
       ptncn live
-
       ptncn live --learner gru-tbptt
-
       ptncn live sensors.csv --speed 60x --horizon 24
-
       ptncn live sensors.csv --key device --speed 200/s
     """
     torch.set_num_threads(1)
@@ -82,7 +79,7 @@ def live(
             stream, _ = make_stream(file, *groups, Notices())
             page = package.StreamPage(stream, file, pace)
         server = package.Server(page, serving.host, serving.port)
-        note(f"Open {server.url}\nCtrl-C ends it.")
+        note(f"Open {server.url}\nPress Ctrl-C to stop.")
         page.start()
         try:
             server.run()

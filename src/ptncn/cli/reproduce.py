@@ -70,8 +70,8 @@ def reproduce(
     \b
     Examples:
       ptncn reproduce discrete
-      ptncn reproduce prediction --scale smoke --learners ptncn,lstm-bptt --data mnist
-      ptncn reproduce prediction --scale paper --learners ptncn --epochs 4 --option lr=0.001
+      ptncn reproduce prediction --scale smoke --learners ptncn,lstm-bptt
+      ptncn reproduce prediction --scale paper --data mnist -o lr=0.001
       ptncn reproduce all --scale laptop --jobs 2 --resume
     """
     stop = Stop()

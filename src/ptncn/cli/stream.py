@@ -1,4 +1,4 @@
-"""`ptncn stream`: learn from a feed, forecast it, and raise an alarm when it surprises."""
+"""`ptncn stream`: learn from a feed row by row: predictions, forecasts, anomaly scores and alarms."""
 
 from __future__ import annotations
 
@@ -29,47 +29,47 @@ class Reading:
     """Input."""
 
     input_format: str | None = option(
-        f"{', '.join(readable())}; default: by the file name, then by the first character.", None
+        f"{', '.join(readable())}; default: from the file name, else the first character.", None
     )
-    follow: bool = option("Wait for more at the end of the file, like tail -F.", False, "--follow", "-f")
+    follow: bool = option("At the end of the file, wait for more, like tail -F.", False, "--follow", "-f")
     header: bool = option("Whether the first line of a CSV names the columns.", True)
-    delimiter: str | None = option("Between the fields of a CSV; default: found in the first line.", None)
-    decimal: str = option("The decimal mark: . or ,", ".")
-    max_line: int = option("Bytes that a line may have.", 1_000_000, min=100)
-    on_error: str = option("What a bad line does: stop, skip or mask.", "stop")
+    delimiter: str | None = option("Field separator of a CSV; default: detected in the first line.", None)
+    decimal: str = option("Decimal mark: . or ,", ".")
+    max_line: int = option("Longest line, in bytes.", 1_000_000, min=100)
+    on_error: str = option("On a bad line: stop, skip it, or mask what cannot be read.", "stop")
 
 
 @dataclass
 class Choosing:
-    """Columns. Names or patterns, with commas between: 'temp*,load'."""
+    """Columns: names or patterns separated by commas, such as 'temp*,load'."""
 
     targets: str | None = option(
-        "Columns to predict; default: all that hold numbers.", None, "--targets", "--columns", "-c"
+        "Columns to predict; default: all columns of numbers.", None, "--targets", "--columns", "-c"
     )
-    features: str | None = option("Columns that are known before the targets of their row.", None)
-    categorical: str | None = option("Columns that hold one of several values.", None)
-    slots: int = option("Distinct values of a categorical column; the last slot is for all others.", 16, min=2)
-    missing: str = option("Texts that say that nothing was observed.", ",".join(MISSING[1:]))
-    columns_change: str = option("When columns appear or vanish: refuse or mask.", "refuse")
+    features: str | None = option("Columns known before the targets of their row, such as a planned price.", None)
+    categorical: str | None = option("Columns of labels.", None)
+    slots: int = option("Distinct labels per categorical column; the last slot holds all others.", 16, min=2)
+    missing: str = option("Texts that mark a missing value.", ",".join(MISSING[1:]))
+    columns_change: str = option("If columns appear or disappear: refuse the row, or mask it.", "refuse")
 
 
 @dataclass
 class Timing:
     """Time."""
 
-    timestamp: str | None = option("The column with the time; default: one of a usual name.", None)
-    time_format: str | None = option("Such as '%d.%m.%Y %H:%M'; default: ISO 8601, or seconds since 1970.", None)
-    gaps: str = option("Missing time steps: ignore, report, or fill them with rows that are not observed.", "report")
-    order: str = option("A row that is not later than the one before: keep, skip or stop.", "keep")
+    timestamp: str | None = option("Column with the time; default: time, timestamp, date, datetime or ts.", None)
+    time_format: str | None = option("Time format, such as '%d.%m.%Y %H:%M'; default: ISO 8601 or seconds since 1970.", None)
+    gaps: str = option("Missing time steps: ignore, report, or fill with unobserved rows.", "report")
+    order: str = option("If a row is not later than the one before: keep it, skip it, or stop.", "keep")
 
 
 @dataclass
 class Keys:
     """Many streams in one feed."""
 
-    key: str | None = option("The column that says which stream a row belongs to, such as device.", None)
-    key_limit: int | None = option("Streams in memory at a time; the least recently used go to disk.", None, min=1)
-    weights: str = option("own: each stream learns by itself; shared: all learn together.", "own")
+    key: str | None = option("Column that names the stream of a row, such as device.", None)
+    key_limit: int | None = option("Maximum number of streams in memory; the least recently used go to disk.", None, min=1)
+    weights: str = option("own: each stream has its own network; shared: all share one.", "own")
 
 
 @dataclass
@@ -77,16 +77,16 @@ class Learning:
     """Learner."""
 
     learner: str | None = option(
-        "Any learner of the library, to predict alone: see `ptncn learners`; default: the forecaster, which reads a "
-        "P-TNCN out beside the last values and seasons.",
+        "A name from `ptncn learners`; default: the forecaster, which combines a P-TNCN with the last values and "
+        "seasonal profiles.",
         None,
     )
     hidden: str = option("Units of each layer.", ",".join(map(str, HIDDEN)))
-    lr: float | None = option("Step size of learning.", None)
+    lr: float | None = option("Step size; default: the learner's.", None)
     options: list[str] | None = option("Any other option of the learner, as NAME=VALUE.", None, "--option", "--set")
     seed: int = option("Seed for weight initialisation.", 0)
-    target: str = option("What is learnt: the level of each column, its change, or both.", TARGET)
-    freeze: bool = option("Learn nothing; states are still corrected.", False, "--freeze")
+    target: str = option("What the learner sees of each column: level, change or both.", TARGET)
+    freeze: bool = option("Freeze the weights; states are still corrected.", False, "--freeze")
 
 
 @dataclass
@@ -95,28 +95,28 @@ class Forecasting:
 
     horizon: int = option("Steps to forecast after each row, with bounds.", 0, "--horizon", "-H", min=0)
     level: float = option("Probability that a value lies within the bounds of its forecast.", 0.9)
-    season: int | None = option("Rows of a season, such as 24; default: looked for.", None)
-    alarm_rate: float = option("Share of ordinary rows that may give an alarm.", 0.01)
-    alarm_per: str = option("Alarms count once per event that lasts, or per row of it.", "event")
+    season: int | None = option("Length of a season in rows, such as 24; default: detected.", None)
+    alarm_rate: float = option("Alarms per row, such as 0.001 for one in a thousand.", 0.01)
+    alarm_per: str = option("One alarm per event, or one for each row of it.", "event")
     layer_errors: bool = option("Also write the error of each layer.", False, "--layer-errors")
 
 
 @dataclass
 class Alerting:
-    """Messages about alarms."""
+    """Notifications."""
 
-    webhook: str | None = option("Address that gets each alarm by POST, as JSON.", None)
-    exec: str | None = option("Program that gets each alarm on its standard input, as JSON.", None, "--exec")
+    webhook: str | None = option("URL to POST each alarm to, as JSON.", None)
+    exec: str | None = option("Program to start for each alarm, with the alarm as JSON on its standard input.", None, "--exec")
 
 
 @dataclass
 class Drifting:
     """Drift."""
 
-    drift: str | None = option("Watch for lasting changes: page-hinkley, or adwin (needs River).", None)
-    drift_action: str = option(f"What a drift does: {', '.join(ACTIONS)}.", "report")
-    drift_factor: float = option("What raise-lr multiplies the step size by.", 5.0)
-    drift_steps: int = option("For how many rows.", 200, min=1)
+    drift: str | None = option("Drift detector: page-hinkley, or adwin (needs River).", None)
+    drift_action: str = option(f"On drift: {', '.join(ACTIONS)}.", "report")
+    drift_factor: float = option("Factor on the step size for raise-lr.", 5.0)
+    drift_steps: int = option("Number of rows for raise-lr.", 200, min=1)
 
 
 @dataclass
@@ -124,27 +124,27 @@ class Writing:
     """Output and checkpoints."""
 
     out: str | None = option("Output file; default: standard output.", None, "--out", "-o")
-    output_format: str | None = option(f"{', '.join(writable())}; default: by the file name, or csv.", None)
-    checkpoint: str | None = option("File from which --resume continues.", None)
-    checkpoint_every: float = option("Seconds between two checkpoints.", 60.0)
+    output_format: str | None = option(f"{', '.join(writable())}; default: from the file name, else csv.", None)
+    checkpoint: str | None = option("Checkpoint file, from which --resume continues.", None)
+    checkpoint_every: float = option("Seconds between checkpoints.", 60.0)
     resume: bool = option("Continue from the checkpoint, if there is one.", False, "--resume")
-    continues: bool = option("With --resume: the pipe itself continues there; skip nothing.", False, "--continues")
-    quiet: bool = option("No live status and no summary on standard error.", False, "--quiet", "-q")
+    continues: bool = option("With --resume: standard input starts at the checkpoint, so skip nothing.", False, "--continues")
+    quiet: bool = option("Print neither status line nor summary.", False, "--quiet", "-q")
 
 
 @dataclass
 class Serving:
     """Page."""
 
-    host: str = option("Address of the page; another than loopback needs the token in the printed URL.", "127.0.0.1")
-    port: int = option("Port of the page; 0 takes a free one.", 8425, min=0, max=65535)
+    host: str = option("Address to serve the page on; other than loopback, visitors need the token in the printed URL.", "127.0.0.1")
+    port: int = option("Port of the page; 0 picks a free one.", 8425, min=0, max=65535)
 
 
 @dataclass
 class Showing(Serving):
     """Live page."""
 
-    live: bool = option("Show the stream on a page while it runs, and after it until Ctrl-C.", False, "--live")
+    live: bool = option("Show the stream on a page while it runs and afterwards, until Ctrl-C.", False, "--live")
 
 
 @grouped
@@ -161,26 +161,26 @@ def stream(
     showing: Showing,
     file: Annotated[str, typer.Argument(help="CSV, JSON lines or Parquet, also .gz or .zst; - is stdin.")] = "-",
 ) -> None:
-    """Learn from a feed line by line: predict each row beforehand, forecast the next ones, and score the surprise.
+    """Learn from a feed row by row: predict each row before reading it, then learn from it.
 
-    Writes a line for each row: what was observed, what was expected, the surprise, an anomaly score, and an alarm
-    where the score is among the highest. The same command with --resume continues at the last checkpoint, and the
-    output is the same, byte for byte, as if nothing had happened, even after kill -9.
+    Writes one line per row: the observed values, their predictions, the surprise, an anomaly score, and whether there
+    is an alarm; with --horizon also forecasts with bounds.
 
+    After an interruption, the same command with --resume continues from the last checkpoint. The output is the same,
+    byte for byte, as without the interruption, even after kill -9.
+
+    \b
     Examples:
-
       ptncn stream sensors.csv -o out.csv
-
-      ptncn stream sensors.csv --horizon 24 --level 0.9 --alarm-rate 0.001 -o out.jsonl
-
-      ptncn stream live.csv --follow --key device -o out.csv --checkpoint feed.ckpt --resume
-
+      ptncn stream sensors.csv --horizon 24 --alarm-rate 0.001 -o out.jsonl
+      ptncn stream sensors.csv -o out.csv --checkpoint s.ckpt --resume
+      ptncn stream log.csv --follow --key device -o out.csv
       ptncn stream sensors.csv --horizon 24 -o out.csv --live
 
     Exit codes: 0 at the end of the source; 1 after an error; 130 or 143 after SIGINT or SIGTERM, with a checkpoint;
     141 if the output was closed.
     """
-    torch.set_num_threads(1)  # these networks are small: more threads only get in each other's way
+    torch.set_num_threads(1)  # the networks are small: more threads would slow them down
     with one_line_errors():
         _check_files(file, writing)
         notices = Notices()
