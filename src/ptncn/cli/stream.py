@@ -58,7 +58,7 @@ class Timing:
     """Time."""
 
     timestamp: str | None = option("Column with the time; default: time, timestamp, date, datetime or ts.", None)
-    time_format: str | None = option("Time format, such as '%d.%m.%Y %H:%M'; default: ISO 8601 or seconds since 1970.", None)
+    time_format: str | None = option("Format, such as '%d.%m.%Y %H:%M'; default: ISO 8601 or seconds since 1970.", None)
     gaps: str = option("Missing time steps: ignore, report, or fill with unobserved rows.", "report")
     order: str = option("If a row is not later than the one before: keep it, skip it, or stop.", "keep")
 
@@ -68,7 +68,7 @@ class Keys:
     """Many streams in one feed."""
 
     key: str | None = option("Column that names the stream of a row, such as device.", None)
-    key_limit: int | None = option("Maximum number of streams in memory; the least recently used go to disk.", None, min=1)
+    key_limit: int | None = option("Most streams in memory; the least recently used go to disk.", None, min=1)
     weights: str = option("own: each stream has its own network; shared: all share one.", "own")
 
 
@@ -106,7 +106,7 @@ class Alerting:
     """Notifications."""
 
     webhook: str | None = option("URL to POST each alarm to, as JSON.", None)
-    exec: str | None = option("Program to start for each alarm, with the alarm as JSON on its standard input.", None, "--exec")
+    exec: str | None = option("Program to start for each alarm; it gets the alarm as JSON on stdin.", None, "--exec")
 
 
 @dataclass
@@ -128,7 +128,7 @@ class Writing:
     checkpoint: str | None = option("Checkpoint file, from which --resume continues.", None)
     checkpoint_every: float = option("Seconds between checkpoints.", 60.0)
     resume: bool = option("Continue from the checkpoint, if there is one.", False, "--resume")
-    continues: bool = option("With --resume: standard input starts at the checkpoint, so skip nothing.", False, "--continues")
+    continues: bool = option("With --resume: stdin starts at the checkpoint, so skip nothing.", False, "--continues")
     quiet: bool = option("Print neither status line nor summary.", False, "--quiet", "-q")
 
 
@@ -136,7 +136,7 @@ class Writing:
 class Serving:
     """Page."""
 
-    host: str = option("Address to serve the page on; other than loopback, visitors need the token in the printed URL.", "127.0.0.1")
+    host: str = option("Address of the page; other than loopback, it needs the token in the printed URL.", "127.0.0.1")
     port: int = option("Port of the page; 0 picks a free one.", 8425, min=0, max=65535)
 
 
