@@ -28,6 +28,8 @@ BATCH = 100
 """Chunks that a worker does."""
 GROWTH = 200
 """Megabytes that a worker's peak memory may rise while it reads; the files have a few kilobytes each."""
+MEMORY = Path("/dev/shm")
+"""Where files are written in a tenth of the time that a disk takes."""
 LIMIT = 8 << 30
 """Bytes of addresses that a worker may have, so that a size that a file makes up does not harm the machine."""
 SHARES = {"csv": 0.3, "jsonl": 0.3, "parquet": 0.1, "checkpoint": 0.15, "record": 0.15}
@@ -67,7 +69,7 @@ def work(name: str, seed: int, chunks: list[int], out: Path) -> None:
 
         resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
     reader, watch = READERS[name](), Watch()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
         torch.manual_seed(seed)
         seeds, path = reader.seeds(Path(folder)), Path(folder) / f"input{reader.suffix}"
         for encoding in ("utf-16", "utf-16-be", "utf-16-le", "utf-32", "utf-32-be", "utf-32-le"):

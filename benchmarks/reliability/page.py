@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TITLES = {
     "asan": "Sanitizers",
     "walk": "A random walk",
+    "divergence": "Kernel and PyTorch at a large step size",
     "inputs": "Damaged files",
     "bits": "Every bit of a checkpoint",
     "kills": "Kills",
@@ -50,6 +51,22 @@ def _walk(record: dict[str, Any]) -> str:
         "masks, threads, precisions, saving and loading, copies, rebound parameters, malformed arguments. Two networks "
         f"made each call, one by the kernel and one in PyTorch. Sequences in which they differed, or crashed: "
         f"{len(record['failures'])}."
+    )
+
+
+def _divergence(record: dict[str, Any]) -> str:
+    steps = next(iter(record["optimizers"].values()))["kernel"]
+    heads = [f"{who}, {number} steps" for number in steps for who in ("kernel", "last bit")]
+    rows = ["| optimiser | one step | " + " | ".join(heads) + " |", "|---" + "|--:" * (1 + len(heads)) + "|"]
+    for name, own in record["optimizers"].items():
+        values = [own["one_step"], *(own[who][number] for number in steps for who in ("kernel", "nudged"))]
+        rows.append(f"| {name} | " + " | ".join(f"{value:.0e}" for value in values) + " |")
+    return (
+        f"At a step size of {record['lr']} the weights of kernel and PyTorch drift apart under some optimisers. One "
+        "step from the same place agrees (one step: the largest difference of any step), but the dynamics amplify "
+        "rounding. A network in PyTorch whose initial weights differ by a unit in the last place (last bit) drifts "
+        "apart at the same rate, so the difference is not the kernel's. Double precision; differences of weights, "
+        "relative to 1 + the largest weight.\n\n" + "\n".join(rows)
     )
 
 
@@ -116,6 +133,7 @@ def _endurance(record: dict[str, Any]) -> str:
 WRITERS = {
     "asan": _asan,
     "walk": _walk,
+    "divergence": _divergence,
     "inputs": _inputs,
     "bits": _bits,
     "kills": _kills,

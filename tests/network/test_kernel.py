@@ -5,7 +5,7 @@ import torch
 
 from ptncn import PTNCN, kernels
 from ptncn.network import backend
-from ptncn.updates import factors
+from ptncn.updates import OPTIMIZERS, factors
 
 pytestmark = pytest.mark.skipif(kernels.load() is None, reason="the compiled kernel was not built: no C compiler")
 
@@ -247,3 +247,19 @@ def test_the_kernel_can_be_switched_off(monkeypatch):
         assert PTNCN(7, [5])._backend()[1] is None
     finally:
         kernels.load.cache_clear()
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_each_step_of_an_unstable_trajectory_agrees(optimizer):
+    """At a large step size rounding is amplified from step to step, so each step starts from the kernel's weights."""
+    fast, plain = (PTNCN(5, [9, 6], optimizer=optimizer, lr=0.05, dtype="float64", seed=1) for _ in range(2))
+    plain.compiled = False
+    state, chance = fast.begin(1), torch.Generator().manual_seed(3)
+    for _ in range(60):
+        plain.restore(fast.snapshot())
+        twin, x = state.clone(), torch.rand(1, 5, generator=chance, dtype=torch.float64)
+        fast.step(x, state)
+        plain.step(x, twin)
+        torch.testing.assert_close(state.corrected, twin.corrected, rtol=0, atol=1e-9)
+        for name, weight in plain.synapses().items():
+            torch.testing.assert_close(fast.synapses()[name], weight, rtol=0, atol=1e-7)

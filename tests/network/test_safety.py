@@ -207,6 +207,11 @@ def test_parameters_that_became_another_shape_or_type_are_refused():
     with pytest.raises(ValueError, match=r"W1: expected \(4, 5\) numbers of torch.float64, got \(5, 4\)"):
         net.predict(state)
     net = PTNCN(5, [4], dtype="float64")
+    state = net.begin(1)
+    net.W1.data = net.W1.data.view(torch.int64)  # where it was, in the same shape
+    with pytest.raises(ValueError, match=r"W1: expected .* of torch.float64, got .* of torch.int64"):
+        net.predict(state)
+    net = PTNCN(5, [4], dtype="float64")
     net.R1.data = net.R1.data.float()
     with pytest.raises(ValueError, match=r"R1: expected .* of torch.float64, got .* of torch.float32"):
         net.begin(1)
@@ -310,3 +315,11 @@ def test_a_gate_lets_readers_overlap_and_writers_alone():
     in_threads(4, work)
     assert gate.readers == gate.waiting == gate.depth == 0
     assert all(writers == 0 or (writers == 1 and readers == 0) for readers, writers in seen)
+
+
+@pytest.mark.parametrize("sizes", [(4, [10**9]), (10**12, [4]), (4, [10**5, 10**6])])
+def test_weights_that_do_not_fit_into_memory_are_refused_before_they_are_made(sizes, monkeypatch):
+    monkeypatch.setattr("ptncn.network.layers.available_memory", lambda: 8_000_000_000)
+    monkeypatch.setattr("torch.empty", None)
+    with pytest.raises(MemoryError, match=r"^the weights of \d+ → .* need .*, and 8.00 GB are available$"):
+        PTNCN(*sizes)

@@ -11,11 +11,14 @@ from torch import Tensor, nn
 from ptncn.network.activations import Activation, Reach, get_activation, get_reach
 from ptncn.network.config import Config
 from ptncn.network.memory import TRACED, Memory, initial_memory
+from ptncn.system import available_memory, in_words
 from ptncn.updates.config import Group
 from ptncn.updates.factors import Synapses
 
 MakeSynapses = Callable[[str, Tensor], Synapses]
 """From the name and the weights of a matrix to what sends through it."""
+ALWAYS_THERE = 1 << 28
+"""Bytes that are taken without asking the system how much there is."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ def initial_weights(
 
     Memories, where there are some, are drawn last, so that the other weights do not depend on them.
     """
+    refuse_what_does_not_fit(sizes)
     chance = torch.Generator().manual_seed(seed)
 
     def gaussian(rows: int, columns: int, std: float) -> Tensor:
@@ -78,6 +82,17 @@ def initial_weights(
             drawn = initial_memory(below, own, units, one_hot and number == 1, chance)
             weights |= {f"{name}{number}": weight.float() for name, weight in drawn.items()}
     return {name: nn.Parameter(weight, requires_grad=False) for name, weight in weights.items()}
+
+
+def refuse_what_does_not_fit(sizes: tuple[int, ...]) -> None:
+    """Raise MemoryError where the matrices alone, in single precision, are larger than what is available.
+
+    The system may promise memory that it does not have, and drawing the weights would go on until it runs out.
+    """
+    needed = 4 * sum(own * (3 * below + own + above) for below, own, above in widths(sizes))
+    if needed > ALWAYS_THERE and needed > (available := available_memory()):
+        layers = " → ".join(map(str, sizes))
+        raise MemoryError(f"the weights of {layers} need {in_words(needed)}, and {in_words(available)} are available")
 
 
 def learning_groups(names: Iterable[str], config: Config) -> dict[str, Group]:

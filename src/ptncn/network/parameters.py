@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
@@ -108,6 +109,7 @@ class LayeredModule(nn.Module):
         self._shapes: tuple[torch.Size, ...] = tuple(map(_shape, self._parameters.values()))
         self._views: list[Layer] | None = None
         self._addresses: tuple[int, ...] = ()
+        self._forms: tuple[tuple[torch.Size, torch.dtype], ...] = ()
         self._bound: list[Kernel | None] = []  # the kernel, once it was asked for
         self._gate = Gate()
         self._make_synapses: MakeSynapses = _plain
@@ -163,17 +165,18 @@ class LayeredModule(nn.Module):
         """Whether the parameters are where and what they were: `.data` may be rebound without notice."""
         weights = self._parameters.values()
         same = self._addresses == tuple(map(_address, weights)) and all(map(_is_contiguous, weights))
-        return same and self._shapes == tuple(map(_shape, weights))
+        return same and self._forms == tuple(map(_form, weights))
 
     def _view_parameters(self) -> list[Layer]:
         weights = {name: weight.detach() for name, weight in super().named_parameters()}
-        dtype = weights["W1"].dtype
+        dtype, _ = Counter(weight.dtype for weight in weights.values()).most_common(1)[0]
         shapes = dict(zip(self._parameters, self._shapes, strict=True))
         for name, weight in weights.items():
             if weight.shape != (shape := shapes[name]) or weight.dtype != dtype:
                 given = tuple(weight.shape)
                 raise ValueError(f"{name}: expected {tuple(shape)} numbers of {dtype}, got {given} of {weight.dtype}")
         self._addresses = tuple(map(_address, self._parameters.values()))
+        self._forms = tuple(map(_form, self._parameters.values()))
         return view_layers(weights, self.sizes, self._phi, self._phi_o, self.config.credit, self._make_synapses)
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, nn.Parameter]]:
@@ -205,3 +208,4 @@ def _plain(name: str, weight: Tensor) -> Synapses:
 _address: Any = Tensor.data_ptr
 _is_contiguous: Any = Tensor.is_contiguous
 _shape: Any = operator.attrgetter("shape")
+_form: Any = operator.attrgetter("shape", "dtype")

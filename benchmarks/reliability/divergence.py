@@ -1,0 +1,63 @@
+"""How far kernel and PyTorch drift apart at a large step size, and whether a change of the last bit does the same.
+
+Three networks in double precision learn from the same random frames: one by the kernel, one in PyTorch, and one in
+PyTorch whose weights differ by a unit in the last place at the start. If the first two come apart no faster than the
+last two, the dynamics amplify rounding, and no two orders of summation agree after enough steps. A fourth network
+takes each step from where the kernel stands: what one step adds.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+from common import parser, record
+
+from ptncn import PTNCN
+from ptncn.updates import OPTIMIZERS
+
+LR = 0.035
+SHOWN = (10, 50, 100, 200)
+
+
+def distance(one: PTNCN, other: PTNCN) -> float:
+    pairs = zip(one.state_dict().values(), other.state_dict().values(), strict=True)
+    return max(((a - b).abs().max() / (1 + b.abs().max())).item() for a, b in pairs)
+
+
+def drift(optimizer: str, steps: int, seed: int) -> dict[str, Any]:
+    kernel, plain, nudged, follower = (
+        PTNCN(8, [20, 10], optimizer=optimizer, lr=LR, dtype="float64", seed=seed) for _ in range(4)
+    )
+    chance = torch.Generator().manual_seed(seed)
+    for network in (plain, nudged, follower):
+        network.compiled = False
+    for weight in nudged.parameters():
+        weight.mul_(1 + 2.0**-52 * torch.randint(-1, 2, weight.shape, generator=chance).double())
+    networks = (kernel, plain, nudged)
+    states = [network.begin(1) for network in networks]
+    found: dict[str, Any] = {"one_step": 0.0, "kernel": {}, "nudged": {}}
+    for number in range(1, steps + 1):
+        x = torch.rand(1, 8, generator=chance, dtype=torch.float64)
+        follower.restore(kernel.snapshot())
+        start = states[0].clone()
+        for network, state in zip(networks, states, strict=True):
+            network.step(x, state)
+        follower.step(x, start)
+        found["one_step"] = max(found["one_step"], distance(kernel, follower))
+        if number in SHOWN:
+            found["kernel"][str(number)] = distance(kernel, plain)
+            found["nudged"][str(number)] = distance(nudged, plain)
+    return found
+
+
+def main() -> None:
+    options = parser(__doc__, max(SHOWN)).parse_args()
+    started = time.time()
+    found = {name: drift(name, options.count, options.seed) for name in OPTIMIZERS}
+    record("divergence", options, {"lr": LR, "optimizers": found}, started)
+
+
+if __name__ == "__main__":
+    main()
