@@ -225,8 +225,8 @@ MUTANTS = [
         transcription(),
     ),
     Mutant(
-        "b taught with e's sign flipped", EQUATIONS, 'updates[f"b{n}"] = Factors([always], teach_z)',
-        'updates[f"b{n}"] = Factors([Activity(-always.value)], teach_z)', transcription(),
+        "b taught with e's sign flipped", EQUATIONS, 'updates[f"b{n}"] = Factors([ones], teach_z)',
+        'updates[f"b{n}"] = Factors([Activity(-ones.value)], teach_z)', transcription(),
     ),
     Mutant(
         "E learns with the opposite sign", EQUATIONS, "config.temporal_sign * (", "-config.temporal_sign * (",

@@ -1,4 +1,4 @@
-"""The file itself: a text and named tensors, with a checksum over every byte.
+"""The file format: a text and named tensors, with a checksum over every byte.
 
 The checksum is the SHA-256 of the whole file in which the checksum's own 64 digits are zeros. Files of format 1, which
 ptncn 0.1.0 wrote, have one over text and tensors; what it leaves out of them must be exactly what 0.1.0 wrote there.
@@ -44,7 +44,7 @@ def flatten(tree: Any, name: str, tensors: dict[str, Tensor]) -> Any:
 
 
 def unflatten(tree: Any, tensors: dict[str, Tensor]) -> Any:
-    """What `flatten` was given; takes each tensor out of `tensors`, so that those that nothing names are left over."""
+    """The inverse of `flatten`; removes each tensor it uses from `tensors`, so that unused ones are left over."""
     if tree is None or isinstance(tree, bool | int | float | str):
         return tree
     if not isinstance(tree, dict) or len(tree) != 1:
@@ -80,7 +80,7 @@ MOST_HEADER_BYTES = 100_000_000
 """As in safetensors."""
 BLANK = "0" * 64
 UNREADABLE = (SafetensorError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, MemoryError)
-"""What reading a file that is no checkpoint may raise."""
+"""What reading a file that is not a checkpoint may raise."""
 
 
 class CheckpointError(ValueError):
@@ -101,7 +101,7 @@ def encode(text: str, tensors: Mapping[str, Tensor], version: str) -> bytes:
 
 
 def read(path: Path) -> tuple[str, dict[str, Tensor]]:
-    """The text and the tensors of a file, once all of it is known to be what was written."""
+    """The text and the tensors of a file, after its checksum was verified."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such checkpoint")
     try:
@@ -114,7 +114,7 @@ def read(path: Path) -> tuple[str, dict[str, Tensor]]:
 
 
 def decode(file: BinaryIO, size: int) -> tuple[str, dict[str, Tensor]]:
-    """The text and the tensors of what `encode` made, `size` bytes long."""
+    """The text and the tensors in the result of `encode`, `size` bytes long."""
     try:
         return _decode(file, size)
     except CheckpointError:

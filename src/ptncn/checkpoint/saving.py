@@ -98,7 +98,7 @@ def _build(text: str, tensors: dict[str, Tensor], options: dict[str, Any]) -> Ch
         fresh = learner.begin(fields["batch_size"])
     check_state(fields, fresh)
     state = type(fresh)(**fields)
-    learner.predict(state)  # changes nothing, and refuses what the learner knows better
+    learner.predict(state)  # has no side effects, and runs the learner's own checks
     return Checkpoint(learner, state, extra)
 
 
@@ -108,9 +108,9 @@ def _fields(state: State) -> dict[str, Any]:
 
 FACTORIES = ("empty", "zeros", "ones", "full", "rand", "new_")
 SPARE = 1_000_000
-"""Numbers that a learner may make beside those of its file."""
+"""Numbers that a learner may allocate beyond those of its file."""
 TIMES = 16
-"""How many numbers a learner may make for each of its file: gates, optimiser state and work space are copies."""
+"""Numbers that a learner may allocate for each one in its file: gates, optimiser state and work space are copies."""
 
 
 class Allowance(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -142,7 +142,7 @@ class Allowance(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def check_options(options: Any, tree: Any, numbers: int) -> None:
-    """Refuse options that are not plain, or name layers too large for the weights of the file."""
+    """Refuse options that are not JSON values, or layers too large for the weights in the file."""
     if not isinstance(options, dict):
         raise ValueError(f"expected the options as a dict, got {type(options).__name__}")
     if any(isinstance(value, float) and math.isnan(value) for value in options.values()):
@@ -159,7 +159,7 @@ def check_options(options: Any, tree: Any, numbers: int) -> None:
 
 
 def check_like(given: Any, fresh: Any, where: str) -> None:
-    """Refuse a tree whose tensors have another shape or dtype than those of a fresh one.
+    """Refuse a tree whose tensors differ in shape or dtype from those of a new learner.
 
     What is empty or None in the fresh tree comes to be later, and may hold anything; a dimension of 0 may have grown.
     Keys that only one of them has are the learner's business: it knows what earlier versions wrote.
@@ -184,7 +184,7 @@ def check_like(given: Any, fresh: Any, where: str) -> None:
 
 
 def check_state(fields: Mapping[str, Any], fresh: Any) -> None:
-    """Refuse the fields of a state that are not like those of a fresh one, which has as many rows."""
+    """Refuse a state whose fields differ in kind from those of a new one with as many rows."""
     rows = fresh.batch_size
     for field in dataclasses.fields(fresh):
         name, own = field.name, getattr(fresh, field.name)

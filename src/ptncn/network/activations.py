@@ -1,7 +1,6 @@
-"""Activation functions φ. No derivative is ever asked for, so any callable on tensors will do.
+"""Activation functions φ. Learning needs no derivatives, so any callable on tensors works.
 
-The correction needs φ to be non-decreasing (or, where it is stochastic, larger inputs to give stochastically
-larger outputs); that is all.
+The correction only needs φ to be non-decreasing (if it is stochastic, its outputs stochastically so).
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ def identity(a: Tensor) -> Tensor:
 
 
 def step(a: Tensor) -> Tensor:
-    """1 where the drive is not negative, else 0."""
+    """1 where the drive is at least 0, else 0."""
     return (a >= 0).to(a.dtype)
 
 
 def winners_take_all(a: Tensor, share: float) -> Tensor:
-    """1 for the `share` of the units of a layer with the largest drives (at least one), 0 for the others."""
+    """1 for the fraction `share` of units with the largest drives (at least one), 0 for the others."""
     count = max(1, round(share * a.shape[-1]))
     return torch.zeros_like(a).scatter_(-1, a.topk(count, dim=-1).indices, 1.0)
 
@@ -55,9 +54,9 @@ NAMES = (*ACTIVATIONS, "kwta", "bernoulli")
 
 
 def get_activation(choice: str | Activation, winners: float, generator: torch.Generator) -> Activation:
-    """The function that a name stands for; callables are returned as they are.
+    """The activation of that name; callables are returned unchanged.
 
-    `winners` is the share of units that win under "kwta", `generator` the source of chance under "bernoulli".
+    `winners` is the fraction of active units under "kwta", `generator` the random generator under "bernoulli".
     """
     if callable(choice):
         return choice
@@ -71,9 +70,9 @@ def get_activation(choice: str | Activation, winners: float, generator: torch.Ge
 
 
 def get_reach(phi: Activation) -> Reach | None:
-    """How far drives have to be displaced before φ shows it; None where it has a slope and any distance will do.
+    """The displacement of drives that changes φ; None if φ has a slope, so that any displacement does.
 
-    Thresholds are as far away as drives are large. A draw from sigmoid(a) has the scale of the sigmoid: 1.
+    The distance to a threshold scales with the drives. A draw from sigmoid(a) has the scale of the sigmoid: 1.
     """
     function = phi.func if isinstance(phi, partial) else phi
     if function is bernoulli:

@@ -26,10 +26,10 @@ from ptncn.network.statistics import UsualFeedback
 from ptncn.updates import Group, LocalLearning, Synapses
 
 SMALL = 1 << 18
-"""Weights of a network that stays in the processor's caches, so that norms are looked at after each step."""
+"""Weights of a network that fits in the processor's caches, so that norms are checked after each step."""
 
 CLOCKS = ("products", "activations", "norms", "updates")
-"""What a kernel's clock distinguishes."""
+"""The parts of a step that the kernel times."""
 
 # Codes of `kernels/step.h`
 _PREDICT, _OBSERVE, _LEARN = range(3)
@@ -45,7 +45,7 @@ Outputs = tuple[Tensor, Tensor, list[Tensor], list[Tensor], list[Tensor]]
 
 @dataclass(frozen=True)
 class _Plan:
-    """What calls with the same number of rows have in common; each call copies `step`."""
+    """Shared by calls with the same number of rows; each call copies `step`."""
 
     rows: int
     sizes: list[int]
@@ -90,7 +90,7 @@ class Kernel:
         self._queues = [
             name for name in self.weights if name in queues and learning.postpones(self.weights[name], name)
         ]
-        self._held: list[Any] = []  # what the structures point to
+        self._held: list[Any] = []  # keeps alive what the structures point to
         self._plan: _Plan | None = None
         self._network = self._describe(layers, output, config)
 
@@ -134,7 +134,7 @@ class Kernel:
         return prediction, logits, others[:depth], others[depth : 2 * depth], others[2 * depth :]
 
     def predict(self, state: PTNCNState) -> Tensor:
-        """(B, n₀) what comes next; nothing moves."""
+        """(B, n₀) the prediction of the next observation, without side effects."""
         plan, step, outputs = self._begin(state.batch_size, _PREDICT)
         step.corrected, step.corrected_count = kernels.span(state.corrected, self.dtype)
         held = self._add_queues(step), self._add_memories(step, state.held)
@@ -143,12 +143,12 @@ class Kernel:
         return outputs[:, : plan.sizes[0]].view(plan.rows, -1)
 
     def watch(self) -> Tensor:
-        """(4,) the seconds that go into each of `CLOCKS`, from now on; it is written to at every step."""
+        """(4,) seconds spent in each of `CLOCKS` from now on, updated at every step."""
         self.clock = torch.zeros(len(CLOCKS), dtype=torch.float64)
         return self.clock
 
     def _begin(self, rows: int, phase: int) -> tuple[_Plan, Any, Tensor]:
-        """The arguments of a call, with places for what it gives."""
+        """The arguments of a call, with room for its results."""
         plan = self._plan
         if plan is None or plan.rows != rows:
             plan = self._plan = self._make_plan(rows)
@@ -173,7 +173,7 @@ class Kernel:
         return _Plan(rows, sizes, sum(sizes), offsets, step)
 
     def _make_room(self, step: Any, rows: int) -> list[str]:
-        """The names of the queues that a learning step goes into; all other queues are written."""
+        """The names of the queues that a learning step extends; all other queues are applied."""
         later = self.weights[self._queues[0]].postpones(rows)
         for name in self._queues:
             part = self.weights[name]
@@ -185,7 +185,7 @@ class Kernel:
         return self._queues if later else []
 
     def _add_queues(self, step: Any) -> Any:
-        """Say how many rows each queue has."""
+        """Pass the number of rows in each queue."""
         if not self._queues:
             return None
         counts = [self.weights[name].queued if name in self.weights else 0 for name in self._names]
@@ -193,7 +193,7 @@ class Kernel:
         return held
 
     def _add_memories(self, step: Any, held: Mapping[str, Tensor]) -> Any:
-        """Hand over what memories hold; a trace teaches all of B at once, so B has no queue."""
+        """Pass the memories. A traced B is updated as a whole, so it has no queue."""
         if not held:
             return None
         for part in self._traced.values():
@@ -262,7 +262,7 @@ def _contiguous(rows: Tensor | None) -> Tensor | None:
 
 
 def _code(phi: Activation) -> int | None:
-    """The kernel's number for an activation; None for one that it does not have."""
+    """The kernel's code of an activation, or None if it has none."""
     names = (code for code, name in enumerate(_ACTIVATIONS) if ACTIVATIONS[name] is phi)
     return next(names, None)
 
@@ -274,7 +274,7 @@ def bind_kernel(
     output: Distribution,
     config: Config,
 ) -> Kernel | None:
-    """The kernel for this network, or None where the rules or the machine ask for PyTorch."""
+    """The kernel for this network, or None if its rules or the machine need PyTorch."""
     codes = [_code(phi) for phi in (*(layer.phi for layer in layers), *(layer.phi_o for layer in layers[1:]))]
     known = None not in (*codes, output.kernel_code, learning.optimizer.kernel_code) and not config.xi
     known = known and config.readout == "delta"

@@ -1,18 +1,18 @@
 """Section III of the paper: predict, correct, learn.
 
-The paper writes column vectors. Here the activities of a batch are (B, n) and matrices are stored (from, to), so
-that the paper's W z reads z @ W. Layers count from 1; layer 0 is the observation x.
+The paper uses column vectors. Here the activities of a batch are (B, n) and matrices are stored (from, to), so the
+paper's W z becomes z @ W. Layers count from 1; layer 0 is the observation x.
 
 ======  =============================================================================
-a, z    drive and state of a layer, made before the observation is seen
-z_o     what a layer expects of the layer below it: the prediction
-e       error units: prediction − what was predicted
+a, z    drive and state of a layer, computed before the observation is seen
+z_o     prediction of the layer below
+e       error units: prediction − target
 y       corrected state
-e_z     displacement of the state that teaches: z − y, or what a small one gives for each unit of it
+e_z     displacement of the state, from which M, V and U learn: z − y, or a small one divided by its size
 ======  =============================================================================
 
-Each function of the first part computes one layer from the previous step's states: layers in any order, or all at
-once, give the same numbers.
+Each function of the first part computes one layer from the states of the previous step, so layers may be computed in
+any order, or in parallel.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from ptncn.network.memory import recall, teach
 from ptncn.updates.factors import Activity, Factors, Synapses, inverse
 
 TINY = 1e-30
-"""A mean square that stands for no error at all."""
+"""Lower bound of a mean square, for networks without any error."""
 
 # Prediction
 
 
 def drive(before: Tensor, held: Mapping[str, Tensor], layer: Layer) -> Tensor:
-    """a = M y₋ + V y + U y₊ + b, from [x, y¹, …, yᴸ] of the previous step (equations 3 and 5), and what is recalled."""
+    """a = M y₋ + V y + U y₊ + b, from [x, y¹, …, yᴸ] of the previous step (equations 3 and 5), plus the memory."""
     a = layer.MVU.send(before[:, layer.neighbours], onto=_bias(layer.b))  # (B, n) = (B, n₋+n+n₊) @ (n₋+n+n₊, n)
     if layer.memory is None:
         return a
@@ -51,7 +51,7 @@ def state(a: Tensor, layer: Layer) -> Tensor:
 
 
 def expectation(z: Tensor, layer: Layer) -> Tensor:
-    """W z + c, of which φ_o makes the prediction z_o of the layer below (equation 8)."""
+    """W z + c; φ_o of it is the prediction z_o of the layer below (equation 8)."""
     return layer.W.send(z, onto=_bias(layer.c))  # (B, n₋) = (B, n) @ (n, n₋)
 
 
@@ -59,13 +59,13 @@ def expectation(z: Tensor, layer: Layer) -> Tensor:
 
 
 def error(predicted: Tensor, target: Tensor, observed: Tensor | None) -> Tensor:
-    """e = −(z − z_o) (equations 11 and 12); rows that were not `observed` (B, 1) have none."""
+    """e = −(z − z_o) (equations 11 and 12); zero for rows that are not `observed` (B, 1)."""
     e = predicted - target
     return e if observed is None else e * observed
 
 
 def feedback(e_below: Tensor, layer: Layer, config: Config) -> Tensor:
-    """−β E e₋; without β where it teaches by a size of its own."""
+    """−β E e₋, or −E e₋ if the displacement for learning has a separate size."""
     scale = -1.0 if config.teaching == "small" else -config.beta
     return layer.E.send(e_below, scale=scale)  # (B, n) = −β (B, n₋) @ (n₋, n)
 
@@ -73,8 +73,8 @@ def feedback(e_below: Tensor, layer: Layer, config: Config) -> Tensor:
 def correction(a: Tensor, z: Tensor, back: Tensor, e_own: Tensor | None, config: Config) -> Tensor:
     """a − (β E e₋ − γ e + λ sign z), the drive of the corrected state y = φ_z(…) (equations 13 and 14).
 
-    `back` is what `feedback` gave. `e_own` is what the layer above got wrong about this one; nothing is above the
-    top layer.
+    `back` comes from `feedback`. `e_own` is the error of the layer above in predicting this one; None for the top
+    layer.
     """
     scope = config.beta if config.beta_scope == "all" else 1.0
     corrected = torch.add(back, a) if config.teaching == "coupled" else torch.add(a, back, alpha=config.beta)
@@ -89,15 +89,15 @@ def correction(a: Tensor, z: Tensor, back: Tensor, e_own: Tensor | None, config:
 def small_displacement(a: Tensor, z: Tensor, back: Tensor, square: Tensor, layer: Layer, config: Config) -> Tensor:
     """e_z = (z − φ(a − κ E e₋ / r)) / κ, with r² = `square` the usual mean square of E e₋.
 
-    The γ and λ terms shape the state that is fed back, and teach nothing: against an error of unit size they would
-    weigh more the better the network predicts. Where φ has no slope, only a displacement as large as drives usually
-    are reaches across its threshold.
+    The γ and λ terms affect the state that is fed back, but not learning: next to an error of unit size they would
+    weigh more the better the network predicts. Where φ has no slope, only a displacement on the scale of the drives
+    crosses its threshold.
     """
     kappa = layer.reach(a, config.reach) if layer.reach is not None else config.displacement
     return (z - layer.phi(a + back * (kappa * square.clamp_min(TINY).rsqrt()))) / kappa
 
 
-# Learning: a rule is the pair (presynaptic activity, teaching signal), whose outer product is descended
+# Learning: a rule is a pair (presynaptic activity, error signal), and the weights descend its outer product
 
 
 def teach_error_weights(
@@ -110,7 +110,7 @@ def teach_error_weights(
 
 
 def with_hebbian(rule: Factors, post: Tensor, weight: Tensor | None, xi: float) -> Factors:
-    """Δ − ξ post preᵀ / ‖post preᵀ‖ (equations 22 and 23), `post` being post-synaptic activity."""
+    """Δ − ξ post preᵀ / ‖post preᵀ‖ (equations 22 and 23), with post-synaptic activity `post`."""
     if not xi:
         return rule
     hebbian = Factors(rule.pre, Activity(_weighed(post, weight)))
@@ -122,16 +122,16 @@ def with_hebbian(rule: Factors, post: Tensor, weight: Tensor | None, xi: float) 
 
 @dataclass
 class Guess:
-    """What the prediction phase makes; lists run over layers 1 … L."""
+    """Result of the prediction phase; lists run over layers 1 … L."""
 
     a: list[Tensor]
     z: list[Tensor]
-    logits: Tensor  # W₁ z¹, before the output's own nonlinearity
+    logits: Tensor  # W₁ z¹ + c₁, before the output nonlinearity
     z_o: list[Tensor]  # z_o⁰ … z_o^{L−1}
 
 
 def predict(before: Tensor, held: Mapping[str, Tensor], layers: list[Layer], output: Distribution) -> Guess:
-    """Drives, states and predictions from [x, y¹, …, yᴸ] of the previous step, (B, n₀+…+n_L), and from memories."""
+    """Drives, states and predictions from [x, y¹, …, yᴸ] of the previous step, (B, n₀+…+n_L), and memories."""
     a = [drive(before, held, layer) for layer in layers]
     layers[-1].MVU.arrive()
     z = [state(own, layer) for own, layer in zip(a, layers, strict=True)]
@@ -152,7 +152,7 @@ def correct(
 ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
     """Errors e⁰ … e^{L−1} of the guess, corrected states y¹ … yᴸ, and the feedback of these errors to each layer.
 
-    With K > 1 the correction is repeated, from the errors that the corrected states make.
+    With K > 1 the correction is repeated, with the errors of the corrected states.
     """
     a, y, z_o = guess.a, guess.z, guess.z_o
     first_e: list[Tensor] = []
@@ -174,7 +174,7 @@ def correct(
 def displacements(
     guess: Guess, y: list[Tensor], back: list[Tensor], squares: Tensor | None, layers: list[Layer], config: Config
 ) -> list[Tensor]:
-    """e_z¹ … e_zᴸ: z − y (equation 20), or the small ones, given the mean squares (L,) of what is fed back."""
+    """e_z¹ … e_zᴸ: z − y (equation 20), or small ones, given the mean squares (L,) of the feedback."""
     if squares is None:
         return [own - corrected for own, corrected in zip(guess.z, y, strict=True)]
     return [
@@ -195,10 +195,10 @@ def learn(
     config: Config,
     weight: Tensor | None,
 ) -> dict[str, Factors]:
-    """The update of each group of synapses: R1, which is M1, V1 and U1 stacked, then W1, E1, b1, c1, …, R2, …
+    """The update of each group of synapses: R1 (M1, V1 and U1 stacked), W1, E1, b1, c1, …, R2, …
 
     `before` is [x, y¹, …, yᴸ] (or z in place of y) and `e_z_before` [e_z¹, …, e_zᴸ] of the previous step. `weight`
-    (B, 1) says how much a row counts, if not all count alike.
+    (B, 1) is the weight of each row, or None if all are 1.
     """
     sizes = [x.shape[1], *(own.shape[1] for own in guess.z)]
     pre = [Activity(part) for part in torch.split(before, sizes, dim=1)]  # x, y¹, …, yᴸ of the previous step
@@ -209,7 +209,7 @@ def learn(
         else [_weighed(old, weight) for old in torch.split(e_z_before, sizes[1:], dim=1)]
     )
     z = [x, *guess.z]
-    always = Activity(x.new_ones(len(x), 1))
+    ones = Activity(x.new_ones(len(x), 1))
     updates = {}
     for layer in layers:
         n = layer.number
@@ -223,8 +223,8 @@ def learn(
             e_below = Activity(e[n - 1])
             updates[f"E{n}"] = teach_error_weights(e_below, e_z[n - 1], e_z_old[n - 1], dW, config)
         if config.biases:
-            updates[f"b{n}"] = Factors([always], teach_z)
-            updates[f"c{n}"] = Factors([always], teach_o)
+            updates[f"b{n}"] = Factors([ones], teach_z)
+            updates[f"c{n}"] = Factors([ones], teach_o)
         if layer.memory is not None:
             updates |= teach(held, pre[n - 1], teach_z, layer.memory)
     return updates
@@ -234,7 +234,7 @@ def learn(
 
 
 def prediction_discrepancy(fit: Tensor, z: Tensor, e_own: Tensor | None, config: Config) -> Tensor:
-    """(B,) β·fit + γ/2 ‖e‖² + λ |z| (equations 9 and 10), `fit` being ½‖e₋‖² or a log-likelihood."""
+    """(B,) β·fit + γ/2 ‖e‖² + λ |z| (equations 9 and 10), where `fit` is ½‖e₋‖² or a negative log-likelihood."""
     parts = config.beta * fit + config.lam * z.abs().sum(-1)
     return parts if e_own is None else parts + 0.5 * config.gamma * e_own.square().sum(-1)
 

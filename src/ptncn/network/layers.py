@@ -1,4 +1,4 @@
-"""The synapses of a P-TNCN, and how its layers see them."""
+"""The weights of a P-TNCN, and views of them by layer."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ptncn.updates.config import Group
 from ptncn.updates.factors import Synapses
 
 MakeSynapses = Callable[[str, Tensor], Synapses]
-"""From the name and the weights of a matrix to what sends through it."""
+"""Builds the `Synapses` of a matrix from its name and weights."""
 ALWAYS_THERE = 1 << 28
-"""Bytes that are taken without asking the system how much there is."""
+"""Bytes that are allocated without checking the available memory."""
 
 
 @dataclass(frozen=True)
@@ -35,17 +35,17 @@ class Layer:
     neighbours: slice  # columns that hold [y₋, y, y₊]
     phi: Activation  # φ_z
     phi_o: Activation  # φ_o, on the prediction of the layer below
-    reach: Reach | None  # how far a drive has to be displaced to show in the state, where φ_z has no slope
+    reach: Reach | None  # displacement of a drive that shows in the state, if φ_z has no slope
 
     def synapses(self) -> dict[str, Synapses]:
-        """What is learnt as one: R1, which is M1, V1 and U1, then W1, E1, b1, c1, and G1, B1, rate1, angle1."""
+        """Groups of weights by name: R1 (M1, V1 and U1), W1, E1, b1, c1, and G1, B1, rate1, angle1 of a memory."""
         parts = {"R": self.MVU, "W": self.W, "E": self.E, "b": self.b, "c": self.c}
         named = {f"{name}{self.number}": part for name, part in parts.items() if part is not None}
         return named if self.memory is None else named | self.memory.synapses()
 
 
 def widths(sizes: tuple[int, ...]) -> list[tuple[int, int, int]]:
-    """Units below, in, and above each layer: (n₋, n, n₊).
+    """Units below, in and above each layer: (n₋, n, n₊).
 
     >>> widths((8, 5, 3))
     [(8, 5, 3), (5, 3, 0)]
@@ -56,16 +56,16 @@ def widths(sizes: tuple[int, ...]) -> list[tuple[int, int, int]]:
 def initial_weights(
     sizes: tuple[int, ...], config: Config, seed: int, memories: tuple[int, ...], one_hot: bool
 ) -> dict[str, nn.Parameter]:
-    """W1, R1, E1, b1, c1, …, where R stacks M, V and U; the same numbers in each precision.
+    """W1, R1, E1, b1, c1, …, where R stacks M, V and U; the same values in each precision.
 
-    Memories, where there are some, are drawn last, so that the other weights do not depend on them.
+    Memories are drawn last, so that the other weights do not depend on them.
     """
     refuse_what_does_not_fit(sizes)
     chance = torch.Generator().manual_seed(seed)
 
     def gaussian(rows: int, columns: int, std: float) -> Tensor:
         weights = torch.empty(rows * columns)
-        for part in torch.split(weights, 1 << 16):  # so that no second, longer copy of all of them is ever there
+        for part in torch.split(weights, 1 << 16):  # in parts, to avoid a full copy in double precision
             part.copy_(torch.randn(len(part), generator=chance, dtype=torch.float64).mul_(std))
         return weights.view(rows, columns)
 
@@ -85,9 +85,9 @@ def initial_weights(
 
 
 def refuse_what_does_not_fit(sizes: tuple[int, ...]) -> None:
-    """Raise MemoryError where the matrices alone, in single precision, are larger than what is available.
+    """Raise MemoryError if the matrices, in single precision, exceed the available memory.
 
-    The system may promise memory that it does not have, and drawing the weights would go on until it runs out.
+    The system may overcommit memory, and drawing the weights would then continue until it runs out.
     """
     needed = 4 * sum(own * (3 * below + own + above) for below, own, above in widths(sizes))
     if needed > ALWAYS_THERE and needed > (available := available_memory()):
@@ -96,7 +96,7 @@ def refuse_what_does_not_fit(sizes: tuple[int, ...]) -> None:
 
 
 def learning_groups(names: Iterable[str], config: Config) -> dict[str, Group]:
-    """How each of these weights learns: E has a step size of its own, or is fixed; vectors are not regularized."""
+    """How each of the weights learns: E has a separate step size or is fixed; vectors are not regularized."""
     kinds = {"E": Group(lr_factor=config.error_lr_factor)}
     kinds |= dict.fromkeys(("b", "c", "B", "rate", "angle"), Group(regularized=False))
     named = {name: name.rstrip("0123456789") for name in names}
@@ -113,7 +113,7 @@ def view_layers(
     credit: str,
     make: MakeSynapses,
 ) -> list[Layer]:
-    """Layers 1 … L as views of what `initial_weights` made."""
+    """Layers 1 … L as views of the weights from `initial_weights`."""
     layers = []
     start = 0  # of the layer below in [x, y¹, …, yᴸ]
     for number, (below, own, above) in enumerate(widths(sizes), start=1):
@@ -166,7 +166,7 @@ def paper_views(weights: Mapping[str, Tensor], sizes: tuple[int, ...]) -> dict[s
 def choose_activations(
     config: Config, depth: int, mean: Activation, generator: torch.Generator
 ) -> tuple[list[Activation], list[Activation]]:
-    """φ_z of layers 1 … L, and φ_o on what they predict; layer 1 predicts through the output's `mean` instead."""
+    """φ_z of layers 1 … L, and φ_o of their predictions; that of layer 1 is the output's `mean`."""
     choice = config.activation
     choices = [choice] * depth if isinstance(choice, str) or callable(choice) else list(choice)
     if len(choices) != depth:

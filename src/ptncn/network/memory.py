@@ -1,26 +1,26 @@
-"""Trace memory: a diagonal linear recurrence whose credit reaches through all of the past, without unrolling.
+"""Trace memory: a diagonal linear recurrence with exact credit through the whole past, without unrolling.
 
-A layer has H complex units over its bottom-up input u, the observation or the corrected state below::
+A layer has H complex units with bottom-up input u, the observation or the corrected state below::
 
     λ = exp(−exp(a) + iθ)        ν = √(1 − |λ|²)
-    h ← λ ⊙ h + ν ⊙ (B u)        the drive of the next step has G [Re h ; Im h] on top
+    h ← λ ⊙ h + ν ⊙ (B u)        G [Re h ; Im h] is added to the drive of the next step
 
-The recurrence is diagonal and linear, so each unit can keep what its state owes to its own weights, for the whole
-past: with the weights held, these traces are those of real-time recurrent learning, and exact::
+The recurrence is diagonal and linear, so each unit can keep the derivatives of its state with respect to its own
+weights. With fixed weights, these traces are exactly those of real-time recurrent learning::
 
     T_B[j, i] = ∂h_i / ∂B[j, i]  ←  λ_i T_B[j, i] + ν_i u_j
     T_a = ∂h / ∂a                ←  λ ⊙ T_a − exp(a) λ ⊙ h + ∂ν/∂a ⊙ (B u)
     T_θ = ∂h / ∂θ                ←  λ ⊙ T_θ + iλ ⊙ h
 
-Taught by the displacement e_z of the layer's state, with q = e_z Gᵀ what it asks of [Re h ; Im h]::
+The displacement e_z of the layer's state is the error signal; with q = e_z Gᵀ, its gradient on [Re h ; Im h]::
 
     ΔG = [Re h ; Im h] e_zᵀ      Δa = Re(q̄ T_a)      Δθ = Re(q̄ T_θ)      ΔB = Σ_rows q̄ T_B      (q̄ = q_re − i q_im)
 
-whose real part teaches Re B and whose negative imaginary part Im B. With immediate credit ΔB = ν q uᵀ: what the last
-input did, and no trace of the size of B; a and θ keep theirs, which are only as large as h.
+The real part of ΔB updates Re B, and its negative imaginary part Im B. With immediate credit ΔB = ν q uᵀ: only the last
+input counts, and B needs no trace; a and θ keep theirs, which are only as large as h.
 
 Complex numbers are stored as blocks, [real ; imaginary]. The compiled step (`kernels/memory.inc`) sums `write_credit`
-and advances T_B, (B, n₋, 2, H), in one pass over it: nothing else here is of its size.
+and advances T_B, (B, n₋, 2, H), in one pass, because nothing else here is as large.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from torch import Tensor
 from ptncn.updates.factors import Activity, Factors, Synapses
 
 TRACED = 1 << 16
-"""Numbers in T_B, for each row, up to which credit is traced if that is left open."""
+"""Largest T_B of a row, in numbers, for which `credit="auto"` traces."""
 FLOOR = 1e-30
-"""Added to inputs of traces, which would otherwise decay into denormal numbers, on which processors are very slow."""
+"""Added to inputs of traces, which would otherwise decay to denormal numbers, which are very slow."""
 SHORTEST, LONGEST = 0.3, 0.999
-"""|λ| of the initial units lies between these."""
+"""Range of the initial |λ|."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,14 @@ class Memory:
         return {f"{name}{self.number}": part for name, part in parts.items()}
 
     def held(self) -> dict[str, tuple[int, ...]]:
-        """What the state holds of this layer, with the shape of a row."""
+        """The tensors of this layer in the state, with the shape of a row."""
         inputs, twice = self.B.shape
         h, T_B, T_a, T_angle = self.names()
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys((h, T_a, T_angle), (2, twice // 2))
         return {**shapes, T_B: (inputs, 2, twice // 2)} if self.traced else shapes
 
     def names(self) -> tuple[str, str, str, str]:
-        """What the state calls h, T_B, T_a and T_θ of this layer."""
+        """The names of this layer's h, T_B, T_a and T_θ in the state."""
         return f"h{self.number}", f"T_B{self.number}", f"T_rate{self.number}", f"T_angle{self.number}"
 
 
@@ -82,7 +82,7 @@ def initial_memory(inputs: int, units: int, H: int, one_hot: bool, chance: torch
 
 
 def begin(memory: Memory, rows: int) -> dict[str, Tensor]:
-    """Nothing remembered, and nothing owed."""
+    """The initial memory and traces: zeros."""
     return {name: memory.B.weight.new_zeros(rows, *shape) for name, shape in memory.held().items()}
 
 
@@ -99,7 +99,7 @@ def decays(memory: Memory) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def advance(held: dict[str, Tensor], u: Tensor, memory: Memory, mask: Tensor | None) -> None:
-    """Take in u (B, n₋); rows that are not in the mask (B,) stay as they are."""
+    """Advance the memory by the input u (B, n₋); rows outside the mask (B,) stay unchanged."""
     h, T_B, T_a, T_angle = memory.names()
     re, im, nu, pace = decays(memory)
     sent = memory.B.send(u)
@@ -120,9 +120,9 @@ def advance(held: dict[str, Tensor], u: Tensor, memory: Memory, mask: Tensor | N
 
 
 def _advance_trace(T_B: Tensor, u: Tensor, re: Tensor, im: Tensor, nu: Tensor, mask: Tensor | None) -> None:
-    """λ T_B + ν u, in place; a row that is not observed is multiplied by 1 and gets nothing.
+    """λ T_B + ν u, in place; unobserved rows stay unchanged.
 
-    The traces of an input that was 0 so far are exactly 0.
+    The traces of an input that has always been 0 are exactly 0.
     """
     written = (u != 0) | T_B[..., 0].any(2)  # (B, n₋)
     u = u + FLOOR * written
@@ -142,7 +142,7 @@ def times(re: Tensor, im: Tensor, value: Tensor) -> Tensor:
 
 
 def teach(held: Mapping[str, Tensor], u: Activity, e_z: Activity, memory: Memory) -> dict[str, Factors]:
-    """The updates of G, B, rate and angle; u (B, n₋) is the last input, e_z (B, n) says how much each row counts."""
+    """The updates of G, B, rate and angle; u (B, n₋) is the last input; e_z (B, n) includes row weights."""
     h, T_B, T_a, T_angle = memory.names()
     q = memory.G.back(e_z.value).view(len(e_z.value), 2, -1)  # (B, 2, H)
     once = Activity(q.new_ones(1, 1))

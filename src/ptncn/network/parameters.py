@@ -1,7 +1,7 @@
-"""The parameters of a P-TNCN as its layers see them, shared by threads.
+"""The parameters of a P-TNCN, views of them by layer, and access to them from several threads.
 
-Layers are views of the parameters, made anew where those were replaced. A large matrix may have updates in a queue
-(`ptncn.updates.Synapses`): reading a parameter writes them first.
+The views are rebuilt when parameters are replaced. A large matrix may have queued updates (`ptncn.updates.Synapses`);
+reading a parameter applies them first.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ptncn.updates import LocalLearning, Synapses
 
 
 class Gate:
-    """`with gate.reading:` overlaps with other readers; `with gate.writing:` excludes everyone else.
+    """`with gate.reading:` overlaps with other readers; `with gate.writing:` excludes all other threads.
 
-    A thread may write within its own writing. Writers go first: readers that come later wait for them.
+    Writing is reentrant. Writers have priority: readers that arrive later wait for them.
 
     >>> gate = Gate()
     >>> with gate.writing, gate.writing:
@@ -42,7 +42,7 @@ class Gate:
         self.writing = _Writing(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Gate, ()  # a copy of a network has a gate of its own
+        return Gate, ()  # a copy of a network gets a new gate
 
 
 class _Reading:
@@ -91,7 +91,7 @@ class _Writing:
 
 
 class LayeredModule(nn.Module):
-    """A module with the weights of a P-TNCN, their layers and what updates them."""
+    """A module with the weights of a P-TNCN, its layers, and the rules that update them."""
 
     def _set_up(
         self,
@@ -101,7 +101,7 @@ class LayeredModule(nn.Module):
         phi: Sequence[Activation],
         phi_o: Sequence[Activation],
     ) -> None:
-        """Register the weights. A method, so that options of a learner end at its own `__init__`."""
+        """Register the weights. Not `__init__`, so that the options of a learner end at its own `__init__`."""
         self.sizes, self.config = sizes, config
         self._phi, self._phi_o = list(phi), list(phi_o)
         for name, weight in weights.items():
@@ -110,7 +110,7 @@ class LayeredModule(nn.Module):
         self._views: list[Layer] | None = None
         self._addresses: tuple[int, ...] = ()
         self._forms: tuple[tuple[torch.Size, torch.dtype], ...] = ()
-        self._bound: list[Kernel | None] = []  # the kernel, once it was asked for
+        self._bound: list[Kernel | None] = []  # the kernel, once requested
         self._gate = Gate()
         self._make_synapses: MakeSynapses = _plain
         synapses = self._synapses()
@@ -120,14 +120,14 @@ class LayeredModule(nn.Module):
         """The weights under the paper's names and in its orientation, as views: writing into one changes the network.
 
         W1 (n₀, n₁), M1 (n₁, n₀), V1 (n₁, n₁), U1 (n₁, n₂), E1 (n₁, n₀), and so on for each layer; and the biases,
-        b1 (n₁,) of the drive and c1 (n₀,) of the prediction. A large network at batch 1 or so writes what it learns
-        with a delay of some steps (`ptncn.updates.Synapses`): ask again for views that are up to date.
+        b1 (n₁,) of the drive and c1 (n₀,) of the prediction. Large networks with small batches apply updates
+        with a delay of some steps (`ptncn.updates.Synapses`): call this again for current values.
         """
         return paper_views({name: weight.detach() for name, weight in self.named_parameters()}, self.sizes)
 
     @property
     def layers(self) -> list[Layer]:
-        """Layers 1 … L as views of the parameters, made anew where those were replaced."""
+        """Layers 1 … L as views of the parameters, rebuilt when those are replaced."""
         views = self._views
         if views is None or not self._views_are_current():
             with self._gate.writing:
@@ -140,7 +140,7 @@ class LayeredModule(nn.Module):
         return views
 
     def share(self, make: MakeSynapses) -> None:
-        """Send through the matrices that `make` makes of names and weights, such as those that ranks share."""
+        """Use the `Synapses` that `make` builds from names and weights, such as those that ranks share."""
         self._forget_views()
         self._make_synapses = make
 
@@ -155,14 +155,14 @@ class LayeredModule(nn.Module):
                     part.write()
 
     def _forget_views(self) -> None:
-        """What is queued goes into the weights it belongs to; where those were replaced, it is void."""
+        """Apply queued updates to the old parameters, and drop the views of them."""
         self._settle()
         self.learning.forget_bounds()
         self._views = None
         self._bound = []
 
     def _views_are_current(self) -> bool:
-        """Whether the parameters are where and what they were: `.data` may be rebound without notice."""
+        """Whether parameters have the same addresses, shapes and types: `.data` may be rebound at any time."""
         weights = self._parameters.values()
         same = self._addresses == tuple(map(_address, weights)) and all(map(_is_contiguous, weights))
         return same and self._forms == tuple(map(_form, weights))

@@ -1,13 +1,13 @@
-"""Prediction weights of second order: W of the first layer by recursive least squares, and forecasts taught directly.
+"""Second-order prediction weights: W of the first layer by recursive least squares, and direct forecasts.
 
-The prediction of a Gaussian observation is linear in the state, W z + c, and is taught by its own error. Recursive
-least squares solves for it as it goes, from presynaptic activity alone, so it is as local as ΔW = e zᵀ::
+The prediction of a Gaussian observation is linear in the state, W z + c. Recursive least squares fits it online, from
+its own error and presynaptic activity, so the rule is as local as ΔW = e zᵀ::
 
     k = P φ / (μ + φᵀ P φ)        [W c] ← [W c] + (x − W z − c) kᵀ        φ = [z ; 1]
 
-A forecast for h steps ahead is another such map of the same state. It is taught when that step arrives, with the φ and
-the k of when it was made, so that no forecast is ever fed back into the network. Errors are cut at a multiple of the
-usual error before they teach, for least squares believes every spike.
+A forecast h steps ahead is another linear map of the same state. It learns when that step arrives, with the φ and k
+from when it was made, so no forecast is ever fed back into the network. Errors are clipped at a multiple of the usual
+error, because least squares is sensitive to outliers.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from torch import Tensor, nn
 from ptncn.updates.rls import absorb, reminder
 
 WARM_UP = 20
-"""Updates before errors are cut: until then nothing is usual."""
+"""Updates before errors are clipped, while the usual error is unknown."""
 PACE = 0.01
-"""Share of the newest step in the usual error."""
+"""Weight of the newest step in the usual error."""
 
 
 class SecondOrder(nn.Module):
-    """What `readout="rls"` keeps beside the network's own W and c.
+    """The state of `readout="rls"`, apart from the network's W and c.
 
-    Maps are (F, n₀), F being the units of the first layer, and one more for a constant where there are biases.
+    Maps are (F, n₀), where F is the number of units of the first layer, plus one for the constant if there are biases.
     """
 
     P: Tensor
@@ -48,23 +48,23 @@ class SecondOrder(nn.Module):
         self.register_buffer("usual", torch.zeros(1 + len(self.later), outputs, **double), persistent=False)  # type: ignore[call-overload]
 
     def begin(self, rows: int) -> dict[str, Tensor]:
-        """Features and gains of steps whose forecasts are still to come true; the last row is the prior's."""
+        """Features and gains of steps with pending forecasts; the last row belongs to the prior."""
         if not self.later:
             return {}
         nothing = self.P.new_zeros(rows + 1, self.later[-1] - 1, len(self.P))
         return {"features": nothing, "gains": nothing.clone()}
 
     def features(self, z: Tensor) -> Tensor:
-        """(B, F) the state, and 1 where there is a constant."""
+        """(B, F) the state, and a constant 1 if there are biases."""
         z = z.to(self.P)
         return z if z.shape[1] == len(self.P) else torch.cat([z, z.new_ones(len(z), 1)], 1)
 
     def learn(
         self, z: Tensor, x: Tensor, W: Tensor, rows: Tensor | None, mask: Tensor | None, waiting: dict[str, Tensor]
     ) -> Tensor:
-        """(F, n₀) what to add to W, the map for the next step; those for later steps learn here.
+        """Update the maps for later steps, and return the change (F, n₀) of W, the map for the next step.
 
-        Only `rows` (B,) teach, and `mask` (B,) were observed; None: all of them.
+        Only `rows` (B,) are learnt from, and only `mask` (B,) are observed; None means all.
         """
         config, features = self.config, self.features(z)
         features = features if rows is None else features * rows[:, None]
@@ -81,7 +81,7 @@ class SecondOrder(nn.Module):
         return gains.T @ self._cut(came - features @ W.to(features), 0, features[:-1].any(1))
 
     def pass_by(self, waiting: dict[str, Tensor], mask: Tensor | None) -> None:
-        """A step that does not teach: what waits gets older."""
+        """Advance the pending forecasts by a step without learning."""
         nothing = self.P.new_zeros(len(waiting["features"]), len(self.P)) if self.later else self.P
         self._wait(waiting, nothing, nothing, mask)
 
@@ -92,7 +92,7 @@ class SecondOrder(nn.Module):
         return torch.stack([later.get(h, coming) for h in self.horizons])
 
     def _wait(self, waiting: dict[str, Tensor], features: Tensor, gains: Tensor, mask: Tensor | None) -> None:
-        """Queue the features of this step; rows that were not observed (B,) stay where they are."""
+        """Queue the features of this step; rows outside the mask (B,) stay unchanged."""
         if not self.later:
             return
         for name, newest in (("features", features), ("gains", gains)):
@@ -102,7 +102,7 @@ class SecondOrder(nn.Module):
             waiting[name] = moved
 
     def _cut(self, errors: Tensor, place: int, rows: Tensor) -> Tensor:
-        """Errors (B+1, n₀) within a multiple of the usual one, which `rows` (B,) then change; the prior's is left."""
+        """Clip errors (B+1, n₀) at a multiple of the usual error, and update that from `rows` (B,); not the prior's."""
         clip = self.config.error_clip
         if clip is None or not rows.any():
             return errors

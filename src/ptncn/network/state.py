@@ -1,4 +1,4 @@
-"""What a P-TNCN remembers of its sequences, and what it tells at each step."""
+"""The state of a P-TNCN, and the result of a step."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from ptncn.network.equations import prediction_discrepancy, state_discrepancy
 
 @dataclass(kw_only=True)
 class PTNCNState(State):
-    """The memory of B sequences, the same size however long they are."""
+    """The state of B sequences; its size does not depend on their length."""
 
     sizes: tuple[int, ...]
-    """Units per layer, the observation first: n₀, n₁, …, n_L."""
+    """Units of the observation and of each layer: n₀, n₁, …, n_L."""
     corrected: Tensor
     """(B, n₀+n₁+…+n_L) the last observation and the corrected states, [x, y¹, …, yᴸ]."""
     displacement: Tensor | None
-    """(B, n₁+…+n_L) the last [e_z¹, …, e_zᴸ], where the rule for E wants it."""
+    """(B, n₁+…+n_L) the last [e_z¹, …, e_zᴸ], if the rule for E needs it."""
     uncorrected: Tensor | None
-    """(B, n₀+n₁+…+n_L) the last [x, z¹, …, zᴸ], where M, V and U are taught with it."""
+    """(B, n₀+n₁+…+n_L) the last [x, z¹, …, zᴸ], if the rules for M, V and U need it."""
 
     held: dict[str, Tensor] = field(default_factory=dict)
-    """Memories and their traces, (B, …), by the names of `ptncn.network.memory`; none where there is no memory."""
+    """Memories and their traces, (B, …), by the names of `ptncn.network.memory`; empty without a memory."""
     waiting: dict[str, Tensor] = field(default_factory=dict)
-    """(B+1, horizon−1, F) features and gains whose forecasts have not come true; the last row is the prior's."""
+    """(B+1, horizon−1, F) features and gains of pending forecasts; the last row belongs to the prior."""
 
     def check(self) -> None:
-        """Compare the tensors with what the state says of itself: both may come from a file."""
+        """Check the tensors against the sizes; both may come from a file."""
         rows, everything = self.batch_size, sum(self.sizes)
         if type(rows) is not int or type(self.steps) is not int:
             raise ValueError(f"state: expected whole numbers of rows and steps, got {rows!r} and {self.steps!r}")
@@ -58,13 +58,13 @@ class PTNCNState(State):
             raise ValueError(f"state.{name}: expected shape {shape} of {dtype}, got {got}")
 
     def is_contiguous(self) -> bool:
-        moved, z = self.displacement, self.uncorrected
-        apart = (moved is None or moved.is_contiguous()) and (z is None or z.is_contiguous())
+        e_z, z = self.displacement, self.uncorrected
+        apart = (e_z is None or e_z.is_contiguous()) and (z is None or z.is_contiguous())
         held = not self.held or all(part.is_contiguous() for part in self.held.values())
         return apart and held and self.corrected.is_contiguous()
 
     def remember(self, x: Tensor, z: list[Tensor], y: list[Tensor], e_z: list[Tensor], mask: Tensor | None) -> None:
-        """Take over what the next step looks back at; masked rows keep what they had."""
+        """Store what the next step needs; masked rows stay unchanged."""
         _write(self.corrected, [x, *y], mask)
         if self.displacement is not None:
             _write(self.displacement, e_z, mask)
@@ -86,9 +86,9 @@ class Discrepancy:
     """The total discrepancy of the network and its parts (equation 24), each (B,)."""
 
     predictions: tuple[Tensor, ...]
-    """L^p of each layer: how far its prediction was off, and what its state costs."""
+    """L^p of each layer: its prediction error and the cost of its state."""
     states: tuple[Tensor, ...]
-    """L^z of each layer: how far its state had to be corrected."""
+    """L^z of each layer: the correction of its state."""
 
     @property
     def total(self) -> Tensor:
@@ -97,7 +97,7 @@ class Discrepancy:
 
 @dataclass(slots=True)
 class PTNCNStep(Step):
-    """One observation as the network saw it. `errors[ℓ]` is e^ℓ (B, n_ℓ), ℓ = 0 … L−1."""
+    """The result of a step. `errors[ℓ]` is e^ℓ (B, n_ℓ), ℓ = 0 … L−1."""
 
     states: tuple[Tensor, ...]
     """z¹ … zᴸ, before the observation was seen."""
@@ -109,11 +109,11 @@ class PTNCNStep(Step):
 
     @property
     def surprise(self) -> tuple[Tensor, ...]:
-        """(B,) ½‖e^ℓ‖² of each layer: how much it was surprised."""
+        """(B,) for each layer: ½‖e^ℓ‖²."""
         return tuple(0.5 * e.square().sum(-1) for e in self.errors)
 
     def discrepancy(self) -> Discrepancy:
-        """The objective that this step descended. Rows that were not observed do not mean anything."""
+        """The objective that this step descended; meaningless for unobserved rows."""
         if self.output.name == "categorical":
             fits = [self.output.nll(self.logits, self.observation)]
         else:

@@ -1,4 +1,4 @@
-"""What a network knows of its own activity: how large returned errors usually are, and the mean observation."""
+"""Running statistics of a network: the usual size of fed-back errors, and the mean observation."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from ptncn.distributions import Distribution
 
 OPENING = 10_000
-"""Observations after which the mean is taken as known; the bias goes on learning by its own rule."""
+"""Observations after which the mean is fixed; the bias continues to learn by its rule."""
 PRIOR = 1.0
-"""Observations that the mean of an even guess counts for."""
+"""Weight of a uniform prior, in observations."""
 
 
 class UsualFeedback(nn.Module):
-    """A moving mean of the square of E e over rows, units and learning steps, one for each layer."""
+    """The moving mean square of E e over rows, units and learning steps, for each layer."""
 
     square: Tensor
 
@@ -28,7 +28,7 @@ class UsualFeedback(nn.Module):
         self.register_buffer("square", torch.zeros(layers), persistent=False)
 
     def observe(self, back: list[Tensor], rows: Tensor | None, layers: slice = slice(None)) -> None:
-        """Take in E e of a learning step, (B, n) for each of `layers`, as far as `rows` (B,) teach; None: all."""
+        """Update with E e of a learning step, (B, n) for each of `layers`; only `rows` (B,) count, or all if None."""
         now = [(own if rows is None else own[rows]).square().mean() for own in back]
         self.square[layers].mul_(self.decay).add_(torch.stack(now), alpha=1 - self.decay)
         self.updates += 1
@@ -51,7 +51,7 @@ class UsualFeedback(nn.Module):
 
 
 class MeanObservation(nn.Module):
-    """The mean of the first observations, and what it asks of the bias of the prediction as it gets known."""
+    """The mean of the first observations, and the change of the output bias that follows from it."""
 
     total: Tensor
 
@@ -66,7 +66,7 @@ class MeanObservation(nn.Module):
         return self.count >= OPENING
 
     def observe(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """(n,) what to add to the bias, now that the rows of `x` (B, n) in `mask` (B,) were seen as well."""
+        """Include the rows of `x` (B, n) in `mask` (B,), and return the change (n,) of the bias."""
         before = self._logits()
         x = x if mask is None else x[mask]
         self.total += x.sum(0)

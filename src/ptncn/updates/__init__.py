@@ -1,4 +1,4 @@
-"""Local updates: kept as factors, rescaled, turned into steps, and held within a ball, in that order."""
+"""Local updates: kept as factors, rescaled, turned into steps, and projected onto a maximum norm, in that order."""
 
 from ptncn.updates.apply import LocalLearning, MaxNorm
 from ptncn.updates.config import Group, Options, Schedule

@@ -16,23 +16,23 @@ from ptncn.updates.optimizers import OPTIMIZERS
 class MaxNorm:
     """Keeps the norm of each outgoing weight vector, a row of the stored (from, to) matrix, within `radius`.
 
-    No row's norm can have grown by more than the steps since the last look add up to. While the largest norm
-    seen then plus that sum stays within the radius, there is nothing to project and no need to look: the result
-    is that of a projection at every step.
+    A row's norm cannot have grown by more than the sum of the steps since the last check. While the largest norm at
+    that check plus this sum stays within the radius, there is nothing to project: the result is the same as with a
+    projection at every step.
     """
 
     def __init__(self, radius: float) -> None:
         self.radius = radius
-        self.bound = math.inf  # no row is longer than this
-        self.version = -1  # of the weights that the bound speaks of
+        self.bound = math.inf  # upper bound of the row norms
+        self.version = -1  # version of the weights that the bound is for
 
     def project(self, synapses: Synapses, growth: float) -> None:
-        """Project the weights, after a step that lengthened no row by more than `growth`."""
+        """Project the weights after a step that lengthened each row by at most `growth`."""
         self.bound += growth
         if self.bound < self.radius * 0.999:  # a margin for the rounding of the sum and of the norms
             return
         weight, norms = synapses.write(), synapses.row_norms()
-        if weight.device.type != "cpu":  # asking for the largest would wait for the device
+        if weight.device.type != "cpu":  # reading the maximum would wait for the device
             weight.mul_(self.radius / norms.clamp_min(self.radius))
             return
         self.bound = norms.max().item()
@@ -41,14 +41,14 @@ class MaxNorm:
             self.bound = self.radius
 
     def forget(self) -> None:
-        """Someone else wrote into the weights: the bound means nothing any more."""
+        """Drop the bound, because the weights were changed elsewhere."""
         self.bound = math.inf
 
 
 class LocalLearning(nn.Module):
-    """Applies updates to named weights and keeps what that needs: moments, and bounds of norms.
+    """Applies updates to named weights; holds the moments of the optimiser and the bounds of norms.
 
-    `groups` says how each of the weights learns; weights that it does not name do not.
+    `groups` says how each of the weights learns; weights not in it do not learn.
     """
 
     def __init__(self, weights: Mapping[str, Synapses], groups: Mapping[str, Group], config: Options) -> None:
@@ -74,7 +74,7 @@ class LocalLearning(nn.Module):
         return lr * self.config.weight_decay if group.regularized else 0.0
 
     def apply_updates(self, weights: Mapping[str, Synapses], updates: Mapping[str, Factors], batch_size: int) -> None:
-        """Descend each update. `batch_size` is B; updates with a Hebbian part have 2 B rows."""
+        """Step against each update. `batch_size` is B; updates with a Hebbian part have 2 B rows."""
         share = 1.0 / batch_size if self.config.reduction == "sum_then_mean" else 1.0
         for name, factors in updates.items():
             self._descend(name, weights[name], factors, share)
@@ -102,9 +102,9 @@ class LocalLearning(nn.Module):
         return self.optimizer.stays_factored and weights.postpones(rows, keep)
 
     def note_update(self, weights: Mapping[str, Synapses], queued: Iterable[str], rows: int, projected: bool) -> None:
-        """The kernel made this update, and put `rows` rows into some queues.
+        """Record an update made by the kernel, which added `rows` rows to the queues `queued`.
 
-        `projected` says whether it kept norms within bounds as well.
+        `projected` says whether it also projected onto the maximum norm.
         """
         for name, ball in self.balls.items():
             if projected or weights[name].weight._version != ball.version:
@@ -117,7 +117,7 @@ class LocalLearning(nn.Module):
         self.optimizer.count_update()
 
     def forget_bounds(self) -> None:
-        """The weights were replaced."""
+        """Drop the bounds, because the weights were replaced."""
         for ball in self.balls.values():
             ball.forget()
 

@@ -1,4 +1,4 @@
-"""What an update needs to know: options, schedules of the step size, and how each group of weights takes part."""
+"""Options of updates, schedules of the step size, and groups of weights."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Literal, Protocol
 
 @dataclass(frozen=True)
 class Schedule:
-    """A factor on the step size that goes from 1 to `final` within `steps` updates, and stays there.
+    """A factor on the step size that goes from 1 to `final` in `steps` updates, and stays there.
 
-    "root" needs no end: it is 1 / √(1 + updates / steps), and never below `final`.
+    "root" has no end: it is 1 / √(1 + updates / steps), but at least `final`.
 
     >>> falling = Schedule("linear", steps=100, final=0.5)
     >>> falling(0), falling(50), falling(1000)
@@ -45,14 +45,14 @@ Factor = Callable[[int], float]
 
 
 def get_schedule(choice: Mapping[str, Any] | Factor | None) -> Factor | None:
-    """A schedule from its fields, or any callable from the number of updates so far to a factor."""
+    """A schedule from its fields; callables from the number of updates to a factor are returned unchanged."""
     if choice is None or callable(choice):
         return choice
     return Schedule(**choice)
 
 
 def describe_schedule(schedule: Factor | None) -> dict[str, Any] | str | None:
-    """Plain values that `get_schedule` takes; a callable of your own becomes "custom"."""
+    """JSON values for `get_schedule`; a custom callable becomes "custom"."""
     if schedule is None:
         return None
     return asdict(schedule) if isinstance(schedule, Schedule) else "custom"
@@ -91,9 +91,9 @@ class Options(Protocol):
 
 @dataclass(frozen=True)
 class Group:
-    """How some weights learn. Weights without a group do not."""
+    """How a group of weights learns. Weights without a group do not learn."""
 
     lr_factor: float = 1.0
-    """Their step size, as a multiple of `lr`."""
+    """Factor on the step size."""
     regularized: bool = True
     """Whether `max_norm` and `weight_decay` apply."""

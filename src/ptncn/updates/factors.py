@@ -1,7 +1,7 @@
-"""Updates as pairs of thin matrices, and weight matrices that queue such pairs before they are written.
+"""Updates as pairs of thin matrices, and weight matrices with a queue of such pairs.
 
-Every local rule is a sum of outer products over the batch, `pre.T @ post` with B rows each. Kept as that pair, its
-norm and its effect on the weights cost no matrix of the size of the weights.
+Every local rule is a sum of outer products over the batch, `pre.T @ post` with B rows each. Kept as a pair, it can be
+measured and applied without another matrix of the size of the weights.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor
 
 
 class Activity:
-    """(B, n) activities of a layer; their Gram matrix is made once, however many rules use them."""
+    """(B, n) activities of a layer; their Gram matrix is computed once and shared by all rules."""
 
     def __init__(self, value: Tensor) -> None:
         self.value = value
@@ -27,7 +27,7 @@ class Activity:
 class Factors:
     """The update preᵀ post, (n_pre, n_post), from (B, n_pre) and (B, n_post).
 
-    The presynaptic side may come in several blocks, for weights that are stored as one matrix and rescaled apart.
+    The presynaptic side may have several blocks, for weights that are stored as one matrix but rescaled separately.
 
     >>> pair = Factors([Activity(torch.ones(2, 3)), Activity(torch.ones(2, 1))], Activity(torch.ones(2, 5)))
     >>> pair.dense().shape, pair.norms().shape
@@ -62,14 +62,14 @@ class Factors:
 
 
 def inverse(norms: Tensor) -> Tensor:
-    """1 / norm, and 0 for an update that is 0."""
+    """1 / norm, or 0 where the norm is 0."""
     return torch.where(norms > 0, norms.reciprocal(), 0.0)
 
 
 def _norm(pre: Activity, post: Activity) -> Tensor:
     """‖preᵀ post‖_F = √tr(pre preᵀ post postᵀ), from two B × B matrices.
 
-    Where the update is hardly larger than its factors it is made after all: no cancellation, and no slower.
+    If the update is hardly larger than its factors, it is computed directly, which avoids cancellation.
     """
     batch, n_pre, n_post = *pre.value.shape, post.value.shape[1]
     if batch > 1 and n_pre * n_post <= 4 * batch * (n_pre + n_post):
@@ -80,9 +80,9 @@ def _norm(pre: Activity, post: Activity) -> Tensor:
 
 
 def rescaling(factors: Factors, rule: str, radius: float) -> Tensor | None:
-    """(blocks,) what to multiply each block of an update with: `rule` is "unit", "clip" or "none".
+    """(blocks,) the factor on each block of an update: `rule` is "unit", "clip" or "none".
 
-    The numbers stay on the device, so that no step waits for them.
+    The factors stay on the device, so that no step waits for them.
     """
     if rule == "none":
         return None
@@ -93,17 +93,17 @@ def rescaling(factors: Factors, rule: str, radius: float) -> Tensor | None:
 
 
 POSTPONED_ROWS = 32
-"""How many outer products are held before they are written as one product of that rank."""
+"""Outer products in a full queue, which are then applied as one product of that rank."""
 LARGE = 1 << 19
-"""Weights of a matrix that does not fit the caches next to the processor, from which on postponing pays."""
+"""Smallest matrix, in weights, for which a queue pays: it no longer fits in the caches of a core."""
 
 
 class Synapses:
     """Weights (from, to) with a queue of outer products that are part of them.
 
     At batch 1 a step is bound by memory traffic: reading a matrix is one pass over it, changing it by an outer product
-    two more. So a large matrix is changed once in a while, by a product of rank `POSTPONED_ROWS`, and in between what
-    is queued is added to what is sent: x W + (x Pᵀ) Q. The numbers are the same up to rounding.
+    two more. So a large matrix is updated only now and then, by a product of rank `POSTPONED_ROWS`. In between,
+    products include the queue: x W + (x Pᵀ) Q. The result is the same up to rounding.
     """
 
     def __init__(self, weight: Tensor) -> None:
@@ -119,10 +119,10 @@ class Synapses:
         if self.queued:
             pre, post = self.queue()
             out.addmm_(x @ pre.T, post)
-        return out if onto is None else out.add_(onto)  # a product that adds to something is slower in MKL
+        return out if onto is None else out.add_(onto)  # in MKL, addmm is slower than a product and a sum
 
     def arrive(self) -> None:
-        """Wait until all that was sent is there. Here it is; ranks that share the products have to exchange them."""
+        """Wait for the results of `send`. They are ready here; ranks that share a product exchange their parts."""
 
     def back(self, signal: Tensor) -> Tensor:
         """signal Wᵀ, (B, from) from (B, to)."""
@@ -130,7 +130,7 @@ class Synapses:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(from, to), of which `weight` may be some columns."""
+        """(from, to); `weight` may hold only some of the columns."""
         return self.weight.shape[0], self.weight.shape[1]
 
     def own(self, post: Tensor) -> Tensor:
@@ -161,24 +161,24 @@ class Synapses:
         self.grow(len(pre))
 
     def make_room(self, rows: int) -> None:
-        """Write the queue unless it has room for this many more rows: the batch size may change."""
+        """Apply the queue unless it has room for this many more rows: the batch size may change."""
         if self.queued + rows > POSTPONED_ROWS:
             self.write()
 
     def room(self) -> tuple[Tensor, Tensor]:
-        """All of P and Q, `POSTPONED_ROWS` long: what comes next goes in after the first `queued` rows."""
+        """All of P and Q, `POSTPONED_ROWS` long; the first `queued` rows are in use."""
         if not len(self._pre):
             self._pre = self.weight.new_empty(POSTPONED_ROWS, self.weight.shape[0])
             self._post = self.weight.new_empty(POSTPONED_ROWS, self.weight.shape[1])
         return self._pre, self._post
 
     def grow(self, rows: int) -> None:
-        """Count rows that were added; write the queue if there is no room for as many again."""
+        """Count added rows; apply the queue if it has no room for as many again."""
         self.queued += rows
         self.make_room(rows)
 
     def write(self) -> Tensor:
-        """The weights, with all that was queued written into them."""
+        """Apply the queue, and return the weights."""
         if self.queued:
             pre, post = self.queue()
             self.weight.addmm_(pre.T, post)
@@ -186,7 +186,7 @@ class Synapses:
         return self.weight
 
     def queue(self) -> tuple[Tensor, Tensor]:
-        """P and Q: Pᵀ Q is still to be added to the weights."""
+        """P and Q; Pᵀ Q is not yet part of `weight`."""
         return self._pre[: self.queued], self._post[: self.queued]
 
     def restore_queue(self, pre: Tensor, post: Tensor) -> None:

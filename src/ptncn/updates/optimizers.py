@@ -1,4 +1,4 @@
-"""What turns an update into a step of the weights.
+"""Optimisers: from an update to a step of the weights.
 
 Plain descent works on the factors. The others keep moments of the size of the weights, and pass over both once, in
 compiled code where there is some. The definitions are those of `torch.optim`. Each tells by how much a step can
@@ -20,7 +20,7 @@ from ptncn.updates.config import Options
 from ptncn.updates.factors import Synapses
 
 FLOOR = 1e-30
-"""Added to moments, which would otherwise decay into denormal numbers, on which processors are very slow."""
+"""Added to moments, which would otherwise decay to denormal numbers, which are very slow."""
 
 
 class Optimizer(nn.Module):
@@ -28,7 +28,7 @@ class Optimizer(nn.Module):
 
     moments: tuple[str, ...] = ()
     kernel_code: int | None = None
-    """The optimiser's number in `kernels/step.h`; without one its steps run in PyTorch."""
+    """The optimiser's code in `kernels/step.h`; None: its steps run in PyTorch."""
     stays_factored = False
     """Whether a step is a sum of outer products, which can be queued."""
     varies = False
@@ -43,16 +43,16 @@ class Optimizer(nn.Module):
                 self.register_buffer(f"{name}_{moment}", torch.zeros_like(weight), persistent=False)
 
     def count_update(self) -> None:
-        """Note that every weight has been stepped once more."""
-        self.__dict__["updates"] += 1  # much faster than `nn.Module.__setattr__`, which small steps would notice
+        """Count a step of all weights."""
+        self.__dict__["updates"] += 1  # much faster than `nn.Module.__setattr__`, which matters for small networks
 
     def held(self, name: str) -> list[Tensor]:
-        """The moments of the weights of that name; none where these do not learn."""
+        """The moments of the weights of that name; none if they do not learn."""
         held = (self._buffers.get(f"{name}_{moment}") for moment in self.moments)
         return [moment for moment in held if moment is not None]
 
     def step(self, name: str, synapses: Synapses, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
-        """Move the weights (from, to) against preᵀ post; before that, shrink them by `decay`."""
+        """Shrink the weights (from, to) by `decay`, then step against preᵀ post."""
         weight, moments, post = synapses.weight, self.held(name), synapses.own(post)
         if self.kernel_code is not None and weight.is_cpu and kernels.load() is not None:
             first, second = self.places(*moments)
@@ -63,11 +63,11 @@ class Optimizer(nn.Module):
         self.move(weight, moments, pre, post, lr)
 
     def move(self, weight: Tensor, moments: list[Tensor], pre: Tensor, post: Tensor, lr: float) -> None:
-        """The step in PyTorch, for where there is no compiled one."""
+        """The step in PyTorch, used if there is no compiled one."""
         raise NotImplementedError
 
     def places(self, *moments: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """The running mean and the running mean of squares, where there is one."""
+        """The running mean and the running mean of squares, if any."""
         raise NotImplementedError
 
     def rule(self, lr: float, decay: float) -> Any:
@@ -118,11 +118,11 @@ class Momentum(Optimizer):
     def growth(self, longest: float | None, lr: float, width: int, height: int = 1) -> float:
         if longest is None or self.config.momentum == 1:
             return math.inf
-        return lr * longest / (1 - self.config.momentum)  # no velocity is longer than the geometric sum
+        return lr * longest / (1 - self.config.momentum)  # the velocity is bounded by the geometric sum
 
 
 class Nesterov(Momentum):
-    """The same, looking one step ahead."""
+    """Momentum that looks one step ahead."""
 
     kernel_code = 2
 
@@ -164,7 +164,7 @@ class Adam(Optimizer):
     varies = True
 
     def corrections(self) -> tuple[float, float]:
-        """Factors on the mean and on the root of the squares, at the update that comes next."""
+        """Factors on the mean and on the root of the squares, for the next update."""
         count = self.updates + 1
         return 1 / (1 - self.config.beta1**count), 1 / math.sqrt(1 - self.config.beta2**count)
 
@@ -230,7 +230,7 @@ class Adafactor(Optimizer):
         synapses.add(pre / squared.sqrt().clamp_min(1.0), post, scale=-lr, keep=1 - decay)
 
     def correction(self) -> float:
-        """The factor on running means, at the update that comes next."""
+        """The factor on running means, for the next update."""
         weight = 1 - self.config.alpha ** (self.updates + 1)
         return 1 / weight if weight else 1.0
 
@@ -260,7 +260,7 @@ def with_floor(pre: Tensor, post: Tensor) -> tuple[Tensor, Tensor]:
 
 
 OPTIMIZERS: Registry[type[Optimizer]] = Registry("optimizer", "ptncn.optimizers")
-"""What `Config.optimizer` takes."""
+"""Values of `Config.optimizer`."""
 
 for _name, _optimizer in {
     "sgd": SGD,

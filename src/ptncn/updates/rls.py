@@ -1,12 +1,12 @@
-"""Recursive least squares: linear weights that are, after each step, the solution of a weighted ridge regression.
+"""Recursive least squares: after each step, the weights solve a weighted ridge regression.
 
-With features φ and targets x, the weights W minimise Σ μ^age ‖φ W − x‖² + ridge ‖W‖². What is kept is P, the inverse
-of A = ridge·I + Σ μ^age φᵀφ, and what a step does to W is its gain k times its error. The gain does not depend on the
-target: forecasts for several horizons share it.
+With features φ and targets x, the weights W minimise Σ μ^age ‖φ W − x‖² + ridge ‖W‖². The state is P, the inverse of
+A = ridge·I + Σ μ^age φᵀφ, and a step changes W by its gain k times its error. The gain does not depend on the target,
+so forecasts for several horizons share it.
 
-With forgetting, the prior ridge·I would be forgotten too, and P grow without bound where features are silent. So each
-step puts back what a step forgets of it, for one feature in turn: a made-up row that is 0 but for that feature, whose
-target is 0 (Gay: Dynamically regularized fast RLS with application to echo cancellation, ICASSP 1996).
+With forgetting, the prior ridge·I would fade too, and P would grow without bound for features that stay 0. So each step
+restores the prior of one feature in turn, with an artificial row that is 0 except for that feature, and has target 0
+(Gay: Dynamically regularized fast RLS with application to echo cancellation, ICASSP 1996).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import torch
 from torch import Tensor
 
 SYMMETRISE_EVERY = 16
-"""Updates after which rounding errors that are not symmetric are removed, before forgetting blows them up."""
+"""Updates between symmetrisations of P, which stop forgetting from amplifying asymmetric rounding errors."""
 
 
 def absorb(P: Tensor, features: Tensor, forgetting: float, updates: int) -> Tensor:
-    """(F, B) the gains of rows of features (B, F), all of one step (Woodbury); P (F, F) takes them in.
+    """Update P (F, F) with rows of features (B, F) of one step (Woodbury), and return their gains (F, B).
 
     `updates` is the number of steps before this one.
     """
@@ -37,7 +37,7 @@ def absorb(P: Tensor, features: Tensor, forgetting: float, updates: int) -> Tens
 
 
 def reminder(P: Tensor, ridge: float, forgetting: float, updates: int) -> Tensor:
-    """(1, F) the made-up row of this step; its target is 0."""
+    """(1, F) the artificial row of this step; its target is 0."""
     row = P.new_zeros(1, len(P))
     row[0, updates % len(P)] = math.sqrt(ridge * (1 - forgetting) * len(P))
     return row
