@@ -67,9 +67,16 @@ class Csv:
         texts = lines_of(data)
         for line, values in rows:
             rest = [text.decode(errors="replace") + "\n" for text in texts[line - 1 : line + 400]]
-            wanted = [next(csv.reader(iter(rest), delimiter=delimiter, strict=False), None) for delimiter in ",;\t|"]
+            wanted = [self._fields(rest, delimiter) for delimiter in ",;\t|"]
             if list(values.values()) not in wanted:
                 raise WrongError(f"line {line}: {values!r:.200} is none of {wanted!r:.400}")
+
+    def _fields(self, lines: list[str], delimiter: str) -> list[str] | None:
+        """The first row, or None where the lines are not CSV with this delimiter."""
+        try:
+            return next(csv.reader(iter(lines), delimiter=delimiter, strict=False), None)
+        except csv.Error:
+            return None
 
 
 class JsonLines:
