@@ -8,6 +8,7 @@ The files have the columns time (seconds since 1970), device and load; the outpu
 from __future__ import annotations
 
 import argparse
+import sys
 
 from ptncn import spark
 
@@ -21,7 +22,10 @@ parser.add_argument("--files", type=int, default=1, help="files in a batch")
 parser.add_argument("--timeout", type=float, help="seconds after which a silent device is forgotten")
 arguments = parser.parse_args()
 
-session = spark.local_session(arguments.cores)
+try:
+    session = spark.local_session(arguments.cores)
+except (ImportError, OSError) as error:  # a package or Java is missing
+    sys.exit(str(error))
 session.sparkContext.setLogLevel("ERROR")
 readings = (
     session.readStream.schema("time double, device string, load double")
@@ -44,5 +48,9 @@ query = (
     .trigger(availableNow=True)
     .start()
 )
-query.awaitTermination()
-session.stop()
+try:
+    query.awaitTermination()
+except Exception as error:  # what was committed stays; the same command continues from the checkpoint
+    sys.exit(spark.reason(error))
+finally:
+    session.stop()

@@ -1,8 +1,9 @@
-"""Ranks that speak to nobody: what a rank computes can be timed without the others, for any number of them."""
+"""Ranks that exchange nothing: what a rank computes can be timed without the others, for any number of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -10,29 +11,46 @@ from torch import Tensor
 
 from ptncn import PTNCN
 from ptncn.distributed import DataParallel, LayerParallel, Ranks
+from ptncn.distributed.mesh import Message
 
 
-class _Done:
-    def wait(self) -> None:
+class _NoMesh:
+    def finish(self, messages: Iterable[Message]) -> None:
         pass
 
 
 class DryRanks(Ranks):
-    """Rank `rank` of `size`; what the others would send is what it would send itself. `log` has (kind, bytes)."""
+    """Rank `rank` of `size`; what the others would send is what it would send itself.
+
+    `log` has the exchanges: when something is sent, how many bytes to each other rank, and under which number; then
+    when it is waited for, with 0 bytes.
+    """
 
     def __init__(self, rank: int, size: int) -> None:
         self.group, self.rank, self.size, self.lost, self.sent = None, rank, size, False, 0
-        self.log: list[tuple[str, int]] = []
+        self.log: list[tuple[float, int, int]] = []
+        self.number = 0
         self._under_way = []
+        self.mesh = _NoMesh()  # type: ignore[assignment]
+
+    def note(self, size: int) -> int:
+        """Something was sent; its number."""
+        self.number += 1
+        self.log.append((time.perf_counter(), size, self.number))
+        return self.number
+
+    def note_wait(self, number: int) -> None:
+        self.log.append((time.perf_counter(), 0, number))
 
     def _gather(self, whole: Tensor, own: Tensor, then: Callable[[], object] = lambda: None) -> None:
-        self.log.append(("gather", own.nbytes))
+        self.note(own.nbytes)
         whole.view(self.size, *own.shape).copy_(own)
-        self._under_way.append((_Done(), then))
+        self._under_way.append(([], then))
 
-    def add_up(self, value: Tensor) -> Tensor:
-        self.log.append(("add", value.nbytes))
-        return value
+    def arrive(self) -> None:
+        if self._under_way:
+            self.note_wait(self.number)
+        super().arrive()
 
     def check_same(self, values: Any) -> None:
         pass
@@ -54,9 +72,14 @@ class DryNeighbours:
         like: Tensor,
     ) -> Callable[[], tuple[list[Tensor], list[Tensor]]]:
         widths = [*from_below, *from_above]
-        self.ranks.log.append(("pass", len(like) * max(widths, default=0) * like.element_size()))
         came = [[like.new_zeros(len(like), width) for width in side] for side in (from_below, from_above)]
-        return lambda: (came[0], came[1])
+        number = self.ranks.note(len(like) * max(widths, default=0) * like.element_size())
+
+        def wait() -> tuple[list[Tensor], list[Tensor]]:
+            self.ranks.note_wait(number)
+            return came[0], came[1]
+
+        return wait
 
 
 def dry_step(net: PTNCN, kind: str, rank: int, size: int, rows: int) -> tuple[Callable[[Tensor], Any], DryRanks]:

@@ -17,7 +17,7 @@ import time
 from typing import Any
 
 import torch
-from launch import found, write
+from launch import RESULTS, found, write
 
 from ptncn import PTNCN
 from ptncn.distributed import DataParallel, LayerParallel, Ranks, connect
@@ -26,9 +26,10 @@ from ptncn.network.activations import NAMES
 from ptncn.network.config import PRESETS, Config
 from ptncn.updates.optimizers import OPTIMIZERS
 
+LIMIT = 1e-9
 LR = {"sgd": 0.035, "momentum": 0.005, "nesterov": 0.005, "adam": 0.002, "rmsprop": 0.002, "adafactor": 0.002}
 JUMPS = ("sign", "step")
-"""Activations that are left out: where a drive is 0, rounding decides between the two values."""
+"""Activations that jump: where a drive is 0 to rounding, rounding decides between two values, and runs part there."""
 NEEDS: dict[str, dict[str, Any]] = {
     "readout=rls": {"output": "gaussian", "horizons": (1, 3)},
     "credit=trace": {"memory": 3},
@@ -60,7 +61,7 @@ def cases() -> dict[str, dict[str, Any]]:
             name = f"{option.name}={choice}"
             every[name] = {option.name: choice} | NEEDS.get(name, {})
     every |= {f"output={name}": {"output": name} for name in DISTRIBUTIONS}
-    every |= {f"activation={name}": {"activation": name} for name in NAMES if name not in JUMPS}
+    every |= {f"activation={name}": {"activation": name} for name in NAMES}
     for optimizer in OPTIMIZERS:
         for error, teaching in itertools.product(("temporal", "transpose", "fixed"), ("coupled", "small")):
             options = {"optimizer": optimizer, "error_rule": error, "teaching": teaching, "rescale": "none"}
@@ -81,6 +82,8 @@ class Pair:
             self.alone.compiled = False
         self.shared: Any = LayerParallel(net, ranks) if kind == "layers" else DataParallel(net, ranks, split=kind)
         self.chance = torch.Generator().manual_seed(seed)
+        self.equal_steps = 0
+        """Steps up to the first that differs by more than 1e-9."""
 
     def difference(self, steps: int) -> float:
         """The largest one in predictions, weights, moments and states; 0 only if all bits are equal."""
@@ -92,6 +95,7 @@ class Pair:
             mask = torch.rand(self.rows, generator=self.chance) < 0.8 if step % 50 > 25 else None
             expected, got = self.alone.step(x, state, mask=mask).prediction, self._step(x, shared_state, mask)
             worst = worst if got is None else max(worst, apart(expected, got))
+            self.equal_steps += worst < LIMIT
         if self.kind == "layers":
             return max(worst, apart(self.alone.snapshot(), self.shared.snapshot()))
         tree = self.shared.snapshot()
@@ -145,8 +149,9 @@ def as_rank(arguments: argparse.Namespace) -> None:
         for name, kind in itertools.product(arguments.cases or every, arguments.kinds):
             if kind == "layers" and (ranks.size > 3 or unfit_for_layers(every[name])):
                 continue
-            far = Pair(every[name], ranks, kind, arguments.seed).difference(arguments.steps)
-            print(json.dumps([name, kind, far]), flush=True)
+            pair = Pair(every[name], ranks, kind, arguments.seed)
+            far = pair.difference(arguments.steps)
+            print(json.dumps([name, kind, far, pair.equal_steps]), flush=True)
 
 
 def main() -> None:
@@ -162,21 +167,40 @@ def main() -> None:
         return
     chosen = ["--steps", str(arguments.steps), "--seed", str(arguments.seed), "--kinds", *arguments.kinds]
     chosen += ["--cases", *arguments.cases] if arguments.cases else []
-    record: dict[str, Any] = {"steps": arguments.steps, "seed": arguments.seed, "ranks": {}}
+    path = RESULTS / "equality.json"
+    record: dict[str, Any] = {"steps": arguments.steps, "seed": arguments.seed, "runs": {}}
+    if path.exists() and all(json.loads(path.read_text())[name] == record[name] for name in ("steps", "seed")):
+        record["runs"] = json.loads(path.read_text())["runs"]
     for count in arguments.ranks:
         began = time.monotonic()
-        rows = [row for rank in found(count, __file__, *chosen) for row in rank]
-        worst: dict[str, dict[str, float]] = {kind: {} for kind in arguments.kinds}
-        for name, kind, far in rows:
-            worst[kind][name] = max(far, worst[kind].get(name, 0.0))
-        record["ranks"][count] = worst
-        for kind, far in worst.items():
-            name = max(far, key=far.__getitem__)
-            above = sum(not value < 1e-9 for value in far.values())
-            print(f"{count} ranks, {kind}: {len(far)} cases, largest {far[name]:.1e} ({name}), {above} above 1e-9, ")
+        lines = [line for rank in found(count, __file__, *chosen) for line in rank]
+        for kind in arguments.kinds:
+            run = summary([line for line in lines if line[1] == kind])
+            record["runs"][f"{count} ranks, {kind}"] = run
+            print(f"{count} ranks, {kind}: {json.dumps({**run, 'differences': len(run['differences'])})}")
         print(f"{time.monotonic() - began:.0f} s")
     if not arguments.cases:
         write("equality", record)
+
+
+def summary(lines: list[tuple[str, str, float, int]]) -> dict[str, Any]:
+    """The largest difference of each case over all ranks; cases that jump by themselves, with their equal steps."""
+    jumping = {f"activation={name}" for name in JUMPS}
+    far: dict[str, float] = {}
+    for name, _, difference, _ in lines:
+        far[name] = max(difference, far.get(name, 0.0))
+    smooth = {name: value for name, value in far.items() if name not in jumping}
+    worst = max(smooth, key=smooth.__getitem__, default="")
+    return {
+        "cases": len(smooth),
+        "largest": smooth.get(worst),
+        "of": worst,
+        "above_limit": sorted(name for name, value in smooth.items() if not value < LIMIT),
+        "equal_steps_of_jumps": {
+            name: min(steps for own, _, _, steps in lines if own == name) for name in sorted(jumping & far.keys())
+        },
+        "differences": far,
+    }
 
 
 if __name__ == "__main__":

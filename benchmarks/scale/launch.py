@@ -7,11 +7,13 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 from links import Place
 from torch.distributed import TCPStore
@@ -58,12 +60,27 @@ def found(count: int, program: Path | str, *arguments: str, where: Sequence[Plac
     return lines
 
 
+def _busy() -> tuple[float, float, float]:
+    """Now; seconds in which cores were busy; seconds of this program and of its children that ended."""
+    times, own = psutil.cpu_times(), os.times()
+    return time.monotonic(), sum(times) - times.idle - times.iowait, sum(own[:4])
+
+
+_BEGAN = _busy()
+
+
+def others() -> float:
+    """The share of all cores that other programs had since this one began."""
+    (now, busy, own), (then, busy_then, own_then) = _busy(), _BEGAN
+    return (busy - busy_then - (own - own_then)) / (now - then) / (os.cpu_count() or 1)
+
+
 def write(name: str, record: dict[str, Any]) -> None:
     """Write results/scale/`name`.json, with where and by which command it came about."""
     command = " ".join(["python", f"benchmarks/scale/{Path(sys.argv[0]).name}", *sys.argv[1:]])
     about = {"command": command, "date": datetime.now(UTC).date().isoformat(), "torch": torch.__version__}
-    about |= {"cores": os.cpu_count(), "machine": platform.machine(), "load": os.getloadavg()[0]}
+    about |= {"cores": os.cpu_count(), "machine": platform.machine(), "others": round(others(), 3)}
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps({**about, **record}, indent=1) + "\n")
-    print(f"written: {path.relative_to(ROOT)}")
+    print(f"written: {path.relative_to(ROOT)}; other programs had {about['others']:.1%} of the processor")

@@ -3,12 +3,10 @@
     python benchmarks/scale/steps.py links   # measures, alone on the machine
     python benchmarks/scale/model.py         # compares, and writes its part of the page and the plot
 
-A step takes as long as a rank computes for its own part, and as long as its exchanges last:
-
-    T = T(own part) + Σ (α + bytes / β)
-
-The first term is timed on ranks that speak to nobody, all at the same time; α and β come from exchanges without any
-computing. Beyond the runs that were measured, an exchange among N ranks is a ring: N − 1 times (α + bytes / β).
+A rank computes, sends, computes on, and waits for what the others sent. Its computing is timed without exchanges, on
+as many ranks at once as there are cores; ranks that share a core take turns. An exchange of b bytes costs α + b / β,
+from exchanges without computing. What it costs on loopback is work of the processor and adds up; what a slower network
+adds to that goes on while the rank computes, and only what is left of it at the wait is waited for.
 """
 
 from __future__ import annotations
@@ -44,13 +42,28 @@ class Cost:
         return cls(*map(float, found))
 
 
-def predicted(run: dict[str, Any], kind: str) -> float:
+def simulated(step: dict[str, Any], turns: int, work: Cost, link: Cost) -> float:
+    """Seconds of a step of one rank: `work` of the processor for an exchange, and `link`, which goes on beside it."""
+    late = free = 0.0
+    arrivals: dict[int, float] = {}
+    for at, size, number in step["exchanges"]:
+        if size:
+            late += size * work.a_byte
+            free = max(free, at * turns + late) + size * link.a_byte
+            arrivals[number] = free + link.latency
+        else:
+            late += work.latency
+            late += max(0.0, arrivals.get(number, 0.0) - (at * turns + late))
+    return float(step["dry_seconds"] * turns + late)
+
+
+def predicted(record: dict[str, Any], run: dict[str, Any], kind: str) -> float:
     """Seconds of a step of a measured run, from everything but that step."""
-    ranks = run["by_rank"]
-    costs = {what: Cost.fit(points) for what, points in ranks[0]["exchanges"].items()}
-    own = max(rank["steps"][kind]["dry_seconds"] for rank in ranks)
-    passing = max(sum(costs[what](size) for what, size in rank["steps"][kind]["exchanges"]) for rank in ranks)
-    return own + passing
+    what, turns = "pass" if kind == "layers" else "gather", -(-run["ranks"] // record["cores"])
+    loopback = record["runs"][f"loopback, {run['ranks']} ranks"]
+    work, whole = (Cost.fit(each["by_rank"][0]["exchanges"][what]) for each in (loopback, run))
+    link = Cost(max(0.0, whole.latency - work.latency), max(0.0, whole.a_byte - work.a_byte))
+    return max(simulated(rank["steps"][kind], turns, work, link) for rank in run["by_rank"])
 
 
 def comparison(record: dict[str, Any]) -> list[tuple[str, int, str, float, float]]:
@@ -61,9 +74,9 @@ def comparison(record: dict[str, Any]) -> list[tuple[str, int, str, float, float
             run["ranks"],
             kind,
             max(r["steps"][kind]["seconds"] for r in run["by_rank"]),
-            predicted(run, kind),
+            predicted(record, run, kind),
         )
-        for run in record["runs"]
+        for run in record["runs"].values()
         for kind in run["by_rank"][0]["steps"]
     ]
 
@@ -81,16 +94,14 @@ class Model:
     alone: np.ndarray
     units: np.ndarray
     layers: np.ndarray
-    gathers: int
-    adds: int
+    work: Cost
+    """Of the processor, for an exchange."""
 
     @classmethod
     def fit(cls, record: dict[str, Any]) -> Model:
         rows = record["grid"]
-        logged = next(run for run in record["runs"] if run["ranks"] == 2)["by_rank"][0]["steps"]["units"]["exchanges"]
-        kinds = [what for what, _ in logged]
         parts = [cls._fit([row for row in rows if row["kind"] == kind]) for kind in ("alone", "units", "layers")]
-        return cls(*parts, gathers=kinds.count("gather"), adds=kinds.count("add"))
+        return cls(*parts, work=Cost.fit(record["runs"]["loopback, 2 ranks"]["by_rank"][0]["exchanges"]["gather"]))
 
     @staticmethod
     def _fit(rows: list[dict[str, Any]]) -> np.ndarray:
@@ -102,19 +113,26 @@ class Model:
     def one(self, units: int, rows: int) -> float:
         return float(self.alone @ features(units, rows, 1))
 
+    def exchange(self, messages: int, size: float, link: Cost) -> float:
+        """Of `size` bytes with each of some ranks, nothing of which is hidden behind computing."""
+        return link.latency + messages * (self.work(size) + size * link.a_byte)
+
     def by_units(self, units: int, rows: int, ranks: int, link: Cost) -> float:
-        ring, size = ranks - 1, 4.0 * units * rows / ranks
-        exchanged = ring * (self.gathers * link(size) + 2 * self.adds * link(size))
-        return float(self.units @ features(units, rows, ranks)) + exchanged
+        """Four exchanges: observations, drives, predictions and errors."""
+        share = 4.0 * units * rows / ranks
+        exchanged = sum(self.exchange(ranks - 1, count * share, link) for count in (1, LAYERS, LAYERS, LAYERS))
+        return float(self.units @ features(units, rows, ranks)) + (exchanged if ranks > 1 else 0.0)
 
     def by_layers(self, units: int, rows: int, link: Cost) -> float:
-        """One layer a rank, as many ranks as layers."""
-        return float(self.layers @ features(units, rows, 2)) + 3 * link(4.0 * units * rows)
+        """One layer a rank, as many ranks as layers; states go up, predictions down, corrected states both ways."""
+        size = 4.0 * units * rows
+        exchanged = sum(self.exchange(messages, size, link) for messages in (1, 1, 2))
+        return float(self.layers @ features(units, rows, LAYERS)) + exchanged
 
     def dense(self, units: int, rows: int, ranks: int, link: Cost) -> float:
-        """Each rank its own rows, and a dense all-reduce of all gradients."""
-        gradients = 4.0 * LAYERS * 5 * units**2
-        return self.one(units, rows // ranks) + 2 * (ranks - 1) * link(gradients / ranks)
+        """Each rank its own rows, and a dense all-reduce of all gradients in a ring."""
+        share = 4.0 * LAYERS * 5 * units**2 / ranks
+        return self.one(units, rows // ranks) + 2 * (ranks - 1) * self.exchange(1, share, link)
 
 
 NETWORKS = {

@@ -22,8 +22,8 @@ import readings
 from launch import ROOT, write
 
 
-def one_process(folder: Path, horizon: int) -> dict[str, float]:
-    """`Stream` from files to a JSON file, as `ptncn stream` runs it; the first file is the warm-up."""
+def one_process(folder: Path, horizon: int, warm_up: int) -> dict[str, float]:
+    """`Stream` from files to a JSON file, as `ptncn stream` runs it."""
     from ptncn.streaming import Stream, open_source
     from ptncn.streaming.formats import JsonWriter
 
@@ -32,27 +32,27 @@ def one_process(folder: Path, horizon: int) -> dict[str, float]:
     out = folder.parent / "bank.jsonl"
     with out.open("w") as sink:
         for number, path in enumerate(files):
-            if number == 1:
+            if number == warm_up:
                 began, used = time.perf_counter(), time.process_time()
             stream.source = open_source(str(path))
             writer = JsonWriter()
             while (results := stream.read(256)) is not None:
                 sink.write("".join(writer.lines(results.table())))
-    rows = stream.stats.observations * (len(files) - 1) / len(files)
+    rows = stream.stats.observations * (len(files) - warm_up) / len(files)
     return {"rows": rows, "seconds": time.perf_counter() - began, "cpu": time.process_time() - used}
 
 
-def cpu(process: psutil.Process) -> float:
-    """Seconds of processor time of a process and its descendants, those that ended included."""
-    total = 0.0
+def cpu(process: psutil.Process) -> dict[str, float]:
+    """Seconds of processor time: of the JVM, and of Python, which is this process and the workers."""
+    total = {"jvm": 0.0, "python": 0.0}
     for each in (process, *process.children(recursive=True)):
         times = each.cpu_times()
-        total += times.user + times.system + times.children_user + times.children_system
+        total["jvm" if "java" in each.name() else "python"] += times.user + times.system
     return total
 
 
-def on_spark(folder: Path, horizon: int, cores: int) -> dict[str, float]:
-    """Batch by batch, a file each; the first two are the warm-up, in which workers start and code is compiled."""
+def on_spark(folder: Path, horizon: int, cores: int, warm_up: int) -> dict[str, Any]:
+    """Batch by batch, a file each. In the first ones workers start, and the JVM compiles its code."""
     from ptncn import spark
 
     session = spark.local_session(cores)
@@ -62,40 +62,46 @@ def on_spark(folder: Path, horizon: int, cores: int) -> dict[str, float]:
     table = spark.forecast(readings, key="device", targets=["load"], timestamp="time", horizon=horizon)
     places = {"path": str(folder.parent / "out"), "checkpointLocation": str(folder.parent / "checkpoint")}
     query = table.writeStream.format("json").options(**places).trigger(processingTime="0 seconds").start()
-    marks, me = {}, psutil.Process()
+    marks: dict[int, tuple[float, dict[str, float], Any]] = {}
     last = len(list(folder.glob("*.csv"))) - 1
     while last not in marks:
         if query.exception() is not None:
             raise SystemExit(str(query.exception()))
         progress = query.lastProgress
         if progress is not None and progress["batchId"] not in marks and progress["numInputRows"]:
-            marks[progress["batchId"]] = time.perf_counter(), cpu(me), progress["numInputRows"], progress
-        time.sleep(0.02)
+            marks[progress["batchId"]] = time.perf_counter(), cpu(psutil.Process()), progress
+        time.sleep(0.1)
     query.stop()
     session.stop()
-    numbers = sorted(marks)
-    first = numbers[min(1, len(numbers) - 2)]
-    rows = sum(marks[number][2] for number in numbers if number > first)
-    parts = {name: float(ms) for name, ms in marks[last][3]["durationMs"].items()}
-    seconds, used = (marks[last][i] - marks[first][i] for i in (0, 1))
-    return {"rows": rows, "seconds": seconds, "cpu": used, "last_batch_ms": parts}  # type: ignore[dict-item]
+    began, used, _ = marks[warm_up - 1]
+    ended, used_then, _ = marks[last]
+    timed = [marks[number][2] for number in range(warm_up, last + 1)]
+    states = [progress["stateOperators"][0] for progress in timed]
+    return {
+        "rows": sum(progress["numInputRows"] for progress in timed),
+        "seconds": ended - began,
+        "cpu": {name: used_then[name] - used[name] for name in used},
+        "batch_ms": [progress["durationMs"]["triggerExecution"] for progress in timed],
+        "commit_of_states_ms": [state["commitTimeMs"] for state in states],
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keys", type=int, default=40)
-    parser.add_argument("--rows", type=int, nargs="+", default=[25, 100, 400], help="of a key in a batch")
-    parser.add_argument("--batches", type=int, default=6)
+    parser.add_argument("--rows", type=int, nargs="+", default=[100, 2000], help="of a key in a batch")
+    parser.add_argument("--batches", type=int, default=12)
+    parser.add_argument("--warm-up", type=int, default=6, help="batches that are not timed")
     parser.add_argument("--horizon", type=int, default=2)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--part", choices=("bank", "spark"), help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.part == "bank":
-        print(json.dumps(one_process(arguments.folder, arguments.horizon)))
+        print(json.dumps(one_process(arguments.folder, arguments.horizon, arguments.warm_up)))
         return
     if arguments.part == "spark":
-        print(json.dumps(on_spark(arguments.folder, arguments.horizon, arguments.cores)))
+        print(json.dumps(on_spark(arguments.folder, arguments.horizon, arguments.cores, arguments.warm_up)))
         return
     runs = []
     for rows in arguments.rows:
@@ -106,12 +112,13 @@ def main() -> None:
             found: dict[str, Any] = {"keys": arguments.keys, "rows_a_key_and_batch": rows}
             for part in ("bank", "spark"):
                 command = [sys.executable, __file__, "--part", part, "--folder", str(folder)]
-                command += ["--horizon", str(arguments.horizon), "--cores", str(arguments.cores)]
+                for name in ("horizon", "cores", "warm_up"):
+                    command += [f"--{name.replace('_', '-')}", str(getattr(arguments, name))]
                 done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=ROOT)
                 found[part] = json.loads(done.stdout.splitlines()[-1])
         bank, spark = found["bank"], found["spark"]
         found["ratio_a_core"] = spark["rows"] / spark["seconds"] / arguments.cores / (bank["rows"] / bank["seconds"])
-        found["ratio_by_cpu"] = spark["rows"] / spark["cpu"] / (bank["rows"] / bank["cpu"])
+        found["ratio_by_cpu"] = spark["rows"] / sum(spark["cpu"].values()) / (bank["rows"] / bank["cpu"])
         runs.append(found)
         print(
             f"{rows} rows a key and batch: bank {bank['rows'] / bank['seconds']:,.0f} rows/s, Spark "
@@ -119,7 +126,8 @@ def main() -> None:
             f"{found['ratio_a_core']:.2f} by time, {found['ratio_by_cpu']:.2f} by processor time",
             flush=True,
         )
-    write("spark-throughput", {"cores_of_spark": arguments.cores, "horizon": arguments.horizon, "runs": runs})
+    settings = {"cores_of_spark": arguments.cores, "horizon": arguments.horizon}
+    write("spark-throughput", {**settings, "batches": arguments.batches, "warm_up": arguments.warm_up, "runs": runs})
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from dry import dry_step, network
-from launch import found, write
+from launch import RESULTS, found, write
 from links import LINKS, places
 from torch import Tensor
 
@@ -64,35 +64,53 @@ def random_frames(steps: int, rows: int, inputs: int) -> Tensor:
 
 
 def efficiency(ranks: Ranks, arguments: argparse.Namespace) -> dict[str, Any]:
-    """T(rows) of one rank over T(rows · ranks) of all ranks."""
-    options = {"units": arguments.units, "layers": arguments.layers, "inputs": 784, "preset": arguments.preset}
+    """T(rows) of one rank over T(rows · ranks) of all ranks, and what limits it.
+
+    `alone`: one rank, one thread, the others idle. `dry`: all ranks at once, without exchanges. `threads`: one process
+    with as many threads and the whole batch, which has nothing to exchange.
+    """
+    options = {"units": arguments.units, "layers": arguments.layers, "inputs": arguments.inputs}
+    options |= {"preset": arguments.preset}
     rows, whole = arguments.rows, arguments.rows * ranks.size
     alone, shared = alone_step(options, rows), shared_step(options, ranks, arguments.split, whole)
-    few, many = random_frames(arguments.steps, rows, 784), random_frames(arguments.steps, whole, 784)
-    rounds, sent, through = [], 0, 0
+    dry = dry_step(network(**options), arguments.split, ranks.rank, ranks.size, whole)[0]
+    threaded = alone_step(options, whole) if ranks.rank == 0 else alone
+    few, many = (random_frames(arguments.steps, count, arguments.inputs) for count in (rows, whole))
+    rounds: list[dict[str, float]] = []
+    sent = through = 0
     for turn in range(arguments.rounds + 1):
+        taken = {}
         dist.barrier()
-        one = timed(alone, few) if ranks.rank == 0 else 0.0
+        taken["alone"] = timed(alone, few) if ranks.rank == 0 else 0.0
         dist.barrier()
         before = ranks.sent, loopback()
-        together = timed(shared, many)
+        taken["shared"] = timed(shared, many)
         sent, through = ranks.sent - before[0], loopback() - before[1]
-        rounds += [[one, together]] if turn else []
+        dist.barrier()
+        taken["dry"] = timed(dry, many)
+        dist.barrier()
+        torch.set_num_threads(ranks.size)
+        taken["threads"] = timed(threaded, many) if ranks.rank == 0 else 0.0
+        torch.set_num_threads(1)
+        rounds += [taken] if turn else []
     weights = sum(weight.numel() for weight in network(**options).parameters())
-    dense, before_dense = torch.zeros(weights), loopback()
-    began = time.perf_counter()
+    dense = torch.zeros(weights)
     dist.all_reduce(dense)
-    return {
+    before_dense, began = loopback(), time.perf_counter()
+    dist.all_reduce(dense)
+    record = {
         **options,
         "rows": rows,
         "split": arguments.split,
-        "rounds": rounds,
-        "efficiency": median(one / together for one, together in rounds) if ranks.rank == 0 else None,
+        "milliseconds": {name: 1e3 * median(taken[name] for taken in rounds) for name in rounds[0]},
         "bytes_a_step": sent / arguments.steps,
         "loopback_bytes_a_step": through / arguments.steps,
-        "dense_all_reduce_seconds": time.perf_counter() - began,
+        "dense_all_reduce_milliseconds": 1e3 * (time.perf_counter() - began),
         "dense_all_reduce_loopback_bytes": loopback() - before_dense,
+        "rounds": rounds,
     }
+    ratios = [taken["alone"] / taken["shared"] for taken in rounds]
+    return {"efficiency": median(ratios), "smallest": min(ratios), "largest": max(ratios)} | record
 
 
 def layers(ranks: Ranks, arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -121,33 +139,41 @@ def layers(ranks: Ranks, arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def exchanges(ranks: Ranks) -> dict[str, list[list[float]]]:
-    """Seconds of one exchange by its kind and bytes: [bytes of a rank, seconds]."""
-    times: dict[str, list[list[float]]] = {"gather": [], "add": [], "pass": []}
+    """Seconds of one exchange by its kind and bytes, without any computing: [bytes of a rank, seconds]."""
+    times: dict[str, list[list[float]]] = {"gather": [], "pass": []}
     for size in SIZES:
-        own, whole = torch.zeros(size // 4), torch.zeros(ranks.size * (size // 4))
-        after, before = (ranks.rank + 1) % ranks.size, (ranks.rank - 1) % ranks.size
+        own = torch.zeros(1, size // 4)
 
-        def gather(own: Tensor = own, whole: Tensor = whole) -> None:
-            dist.all_gather_into_tensor(whole, own)
+        def gather(own: Tensor = own) -> None:
+            ranks.gather_rows(own, ranks.size)
+            ranks.arrive()
 
-        def add(own: Tensor = own) -> None:
-            dist.all_reduce(own)
+        def hand_on(own: Tensor = own) -> None:
+            """As between layers: to the rank above and to the one below."""
+            near = [peer for peer in (ranks.rank - 1, ranks.rank + 1) if 0 <= peer < ranks.size]
+            sent = [ranks.mesh.send(peer, own) for peer in near]
+            ranks.mesh.finish(sent + [ranks.mesh.receive(peer, torch.empty_like(own)) for peer in near])
 
-        def hand_on(own: Tensor = own, whole: Tensor = whole, after: int = after, before: int = before) -> None:
-            sent = dist.isend(own, after)
-            dist.irecv(whole[: len(own)], before).wait()
-            sent.wait()
-
-        for kind, work in (("gather", gather), ("add", add), ("pass", hand_on)):
+        for kind, work in (("gather", gather), ("pass", hand_on)):
             dist.barrier()
             work()
-            samples = [timed(lambda _, work=work: work(), torch.zeros(10, 1)) for _ in range(3)]
+            samples = [timed(lambda _, work=work: work(), torch.zeros(10, 1)) for _ in range(5)]
             times[kind].append([size, median(samples)])
     return times
 
 
+def by_turns(step: Callable[[Tensor], Any], frames: Tensor, ranks: Ranks) -> float:
+    """Seconds a step without exchanges, while as many ranks compute as there are cores, and the others sleep."""
+    taken, cores = 0.0, os.cpu_count() or 1
+    for first in range(0, ranks.size, cores):
+        dist.barrier()
+        if first <= ranks.rank < first + cores:
+            taken = timed(step, frames)
+    return taken
+
+
 def on_link(ranks: Ranks, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Exchanges, and for each kind of parallelism a step with the others and one that all ranks take by themselves."""
+    """Exchanges, and for each kind of parallelism a step with the others and one without exchanges."""
     options = {"units": arguments.units, "layers": 4, "inputs": arguments.units, "preset": arguments.preset}
     rows = arguments.rows * 2
     frames, record = random_frames(arguments.steps, rows, arguments.units), {"exchanges": exchanges(ranks), "steps": {}}
@@ -158,12 +184,15 @@ def on_link(ranks: Ranks, arguments: argparse.Namespace) -> dict[str, Any]:
         for turn in range(4):
             dist.barrier()
             together = timed(shared, frames)
-            dist.barrier()
-            log.log.clear()
-            by_itself = timed(dry, frames)
+            by_itself = by_turns(dry, frames, ranks)
             rounds += [[together, by_itself]] if turn else []
-        logged = [[what, size] for what, size in log.log[: len(log.log) // len(frames)]]
+        log.log.clear()
+        dist.barrier()
+        began = time.perf_counter()
+        dry(frames[0])
         times = [median(column) for column in zip(*rounds, strict=True)]
+        stretch = times[1] / (time.perf_counter() - began)  # this one step may have been slower than most
+        logged = [[(at - began) * stretch, size, number] for at, size, number in log.log]
         record["steps"][kind] = {"seconds": times[0], "dry_seconds": times[1], "exchanges": logged}
     return {**options, "rows": rows, **record}
 
@@ -177,11 +206,12 @@ def grid(ranks: Ranks, arguments: argparse.Namespace) -> list[dict[str, Any]]:
         steps = {"units": dry_step(network(**options), "units", 0, size, rows)[0]}
         if size == 1:
             steps = {"alone": alone_step(options, rows)}
-        if size == 2:
-            steps["layers"] = dry_step(network(**options), "layers", 0, 4, rows)[0]
+        if size == 2:  # the second of four ranks with a layer each
+            steps["layers"] = dry_step(network(**options), "layers", 1, 4, rows)[0]
         for kind, step in steps.items():
             times = [timed(step, frames) for _ in range(3)]
-            out.append({"units": units, "rows": rows, "size": size, "kind": kind, "seconds": median(times[1:])})
+            count = 4 if kind == "layers" else size
+            out.append({"units": units, "rows": rows, "size": count, "kind": kind, "seconds": median(times[1:])})
     return out
 
 
@@ -195,9 +225,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20, help="of a rank")
     parser.add_argument("--units", type=int, help="of a layer")
     parser.add_argument("--layers", type=int, default=3)
+    parser.add_argument("--inputs", type=int, default=4096)
     parser.add_argument("--steps", type=int, default=15, help="in a block")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--preset", default="best")
+    parser.add_argument("--link", help="one of the networks, for `links`; what the others gave is kept")
     parser.add_argument("--split", default="units", choices=("units", "rows"))
     arguments = parser.parse_args()
     arguments.units = arguments.units or {"links": 500}.get(arguments.what, 1000)
@@ -207,15 +239,13 @@ def main() -> None:
             print(json.dumps(WHAT[arguments.what](ranks, arguments)), flush=True)
         return
     given = [arguments.what]
-    for name in ("rows", "units", "layers", "steps", "rounds", "preset", "split"):
+    for name in ("rows", "units", "layers", "inputs", "steps", "rounds", "preset", "split"):
         given += [f"--{name}", str(getattr(arguments, name))]
     if arguments.what != "links":
         ((record,), *_) = found((arguments.ranks or [2])[0], __file__, *given)
         if arguments.what == "efficiency":
-            print(
-                f"efficiency {record['efficiency']:.3f}; a rank sends {record['bytes_a_step']:,.0f} bytes a step, ",
-                end="",
-            )
+            print(f"efficiency {record['efficiency']:.3f}, {record['milliseconds']}; ", end="")
+            print(f"a rank sends {record['bytes_a_step']:,.0f} bytes a step, ", end="")
             print(f"all ranks {record['loopback_bytes_a_step']:,.0f} on the wire; ", end="")
             print(f"dense all-reduce {record['dense_all_reduce_loopback_bytes']:,.0f}")
         elif arguments.what == "layers":
@@ -226,15 +256,19 @@ def main() -> None:
                 )
         write(arguments.what, {"found": record})
         return
-    runs = []
+    path = RESULTS / "links.json"
+    record = json.loads(path.read_text()) if path.exists() else {"runs": {}}
     for link in LINKS:
         for count in arguments.ranks or (2, 3, 4):
-            with places(link, count) as where:
-                record = [rank[0] for rank in found(count, __file__, *given, where=where)]
-            runs.append({"link": link.name, "ranks": count, "by_rank": record})
-            print(link.name, count, {kind: step["seconds"] for kind, step in record[0]["steps"].items()}, flush=True)
-    ((single,),) = found(1, __file__, "grid", *given[1:])
-    write("links", {"runs": runs, "grid": single})
+            if arguments.link in (None, link.name):
+                with places(link, count) as where:
+                    by_rank = [rank[0] for rank in found(count, __file__, *given, where=where)]
+                record["runs"][f"{link.name}, {count} ranks"] = {"link": link.name, "ranks": count, "by_rank": by_rank}
+                steps = {kind: round(1e3 * step["seconds"], 2) for kind, step in by_rank[0]["steps"].items()}
+                print(link.name, count, steps, flush=True)
+    if arguments.link in (None, LINKS[0].name):
+        ((record["grid"],),) = found(1, __file__, "grid", *given[1:])
+    write("links", record)
 
 
 if __name__ == "__main__":

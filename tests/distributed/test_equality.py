@@ -17,7 +17,7 @@ SOME += ["large enough to postpone", "adam+transpose+small", "adafactor+temporal
 def test_ranks_learn_what_one_process_learns(count, some):
     for code, printed, errors in ranks(count, PROGRAM, "--steps", "12", "--seed", "2", "--cases", *some):
         assert code == 0, errors
-        found = {(name, kind): far for name, kind, far in map(json.loads, printed.splitlines())}
+        found = {(name, kind): far for name, kind, far, _ in map(json.loads, printed.splitlines())}
         assert found.keys() == {
             (name, kind)
             for name in some

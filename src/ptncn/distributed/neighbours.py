@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
+from ptncn.distributed.mesh import Message
 from ptncn.distributed.ranks import Ranks
-
-UP, DOWN = 1, 2
-"""Tags of messages to the rank above and below."""
 
 Received = tuple[list[Tensor], list[Tensor]]
 """What came from the rank below, and what from the one above."""
@@ -38,36 +35,31 @@ class Neighbours:
 
         Where there is no neighbour, nothing is sent to it and nothing comes.
         """
-        work = [self._send(up, self.above, UP), self._send(down, self.below, DOWN)]
-        lower, first = self._receive(from_below, self.below, UP, like)
-        upper, second = self._receive(from_above, self.above, DOWN, like)
+        sent = [*self._send(up, self.above), *self._send(down, self.below)]
+        lower, first = self._receive(from_below, self.below, like)
+        upper, second = self._receive(from_above, self.above, like)
+        with self.ranks.reaching():
+            self.ranks.mesh.move()
 
         def wait() -> Received:
             with self.ranks.reaching():
-                for each in (*work, first, second):
-                    if each is not None:
-                        each[0].wait()
+                self.ranks.mesh.finish([*sent, *first, *second])
             return lower, upper
 
         return wait
 
-    def _send(self, parts: Sequence[Tensor], to: int | None, tag: int) -> tuple[dist.Work, Tensor] | None:
+    def _send(self, parts: Sequence[Tensor], to: int | None) -> list[Message]:
         if to is None or not parts:
-            return None
-        message = torch.cat([part.reshape(-1) for part in parts])
-        self.ranks.sent += message.nbytes
-        work = dist.isend(message, group=self.ranks.group, group_dst=to, tag=tag)
-        assert work is not None
-        return work, message  # which has to stay until it was sent
+            return []
+        whole = torch.cat([part.reshape(-1) for part in parts])
+        self.ranks.sent += whole.nbytes
+        return [self.ranks.mesh.send(to, whole)]
 
-    def _receive(
-        self, widths: Sequence[int], source: int | None, tag: int, like: Tensor
-    ) -> tuple[list[Tensor], tuple[dist.Work, Tensor] | None]:
+    def _receive(self, widths: Sequence[int], source: int | None, like: Tensor) -> tuple[list[Tensor], list[Message]]:
         if source is None or not widths:
-            return [], None
+            return [], []
         rows = len(like)
-        message = like.new_empty(rows * sum(widths))
-        work = dist.irecv(message, group=self.ranks.group, group_src=source, tag=tag)
-        assert work is not None
-        parts = torch.split(message, [rows * width for width in widths])
-        return [part.view(rows, width) for part, width in zip(parts, widths, strict=True)], (work, message)
+        whole = like.new_empty(rows * sum(widths))
+        parts = torch.split(whole, [rows * width for width in widths])
+        coming = [self.ranks.mesh.receive(source, whole)]
+        return [part.view(rows, width) for part, width in zip(parts, widths, strict=True)], coming

@@ -6,22 +6,19 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.nn.functional import pad
 
+from ptncn.distributed.mesh import Mesh, Message
 from ptncn.system import one_line
 
 WORD = 64
 """Bytes of a value that ranks compare."""
 PATIENCE = timedelta(minutes=5)
 """How long a rank waits for the others before it takes them for lost."""
-
-
-_all_gather: Any = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor  # its name before 2.13
 
 
 class RanksError(ValueError):
@@ -38,16 +35,20 @@ def connect(timeout: timedelta = PATIENCE) -> Iterator[Ranks]:
         dist.init_process_group("gloo", timeout=timeout)
     except (dist.DistError, RuntimeError, ValueError) as error:
         raise RanksError(f"ranks: cannot meet at {address}: {one_line(error)}") from error
+    ranks = None
     try:
-        yield Ranks()
+        ranks = Ranks(timeout=timeout)
+        yield ranks
     finally:
+        if ranks is not None:
+            ranks.mesh.close()
         dist.destroy_process_group()
 
 
 class Ranks:
     """The ranks of a process group. All of them make the same calls in the same order."""
 
-    def __init__(self, group: dist.ProcessGroup | None = None) -> None:
+    def __init__(self, group: dist.ProcessGroup | None = None, timeout: timedelta = PATIENCE) -> None:
         if not dist.is_initialized():
             raise RanksError("ranks: expected a process group; use ptncn.distributed.connect(), or torchrun")
         self.group = group
@@ -55,15 +56,17 @@ class Ranks:
         self.lost = False
         """Whether another rank could not be reached."""
         self.sent = 0
-        """Bytes that this rank has sent, as a ring sends them."""
-        self._under_way: list[tuple[Any, Callable[[], object]]] = []
+        """Bytes that this rank has sent."""
+        self._under_way: list[tuple[list[Message], Callable[[], object]]] = []
+        with self.reaching():
+            self.mesh = Mesh(group, timeout.total_seconds())
 
     @contextmanager
     def reaching(self) -> Iterator[None]:
         """Around what needs the others: they are lost if it fails."""
         try:
             yield
-        except RuntimeError as error:
+        except (RuntimeError, OSError) as error:
             self.lost = True
             raise RanksError(f"rank {self.rank} lost another rank: {one_line(error)}") from error
 
@@ -91,23 +94,22 @@ class Ranks:
                 part.copy_(block[:, : part.shape[1]])
 
         own = own.contiguous() if own.shape[1] == each else pad(own, (0, each - own.shape[1]))
-        self._gather(blocks.view(-1), own.view(-1), then=place)
+        self._gather(blocks, own, then=place)
         return whole
 
     def arrive(self) -> None:
         """Wait for everything that is being gathered."""
         with self.reaching():
-            for work, then in self._under_way:
-                work.wait()
-                then()
+            self.mesh.finish(message for messages, _ in self._under_way for message in messages)
+        for _, then in self._under_way:
+            then()
         self._under_way.clear()
 
     def add_up(self, value: Tensor) -> Tensor:
-        """The sum over all ranks, in place."""
-        self.sent += 2 * value.nbytes * (self.size - 1) // self.size
-        with self.reaching():
-            dist.all_reduce(value, group=self.group)
-        return value
+        """The sum over all ranks, in place, in the order of ranks: all of them have the same bits."""
+        parts = self.gather_rows(value.reshape(1, -1), self.size)
+        self.arrive()
+        return value.copy_(parts.sum(0).view_as(value))
 
     def spread(self, value: Tensor, source: int) -> Tensor:
         """What rank `source` has, into `value` of all ranks."""
@@ -123,10 +125,9 @@ class Ranks:
 
     def any(self, *flags: bool) -> list[bool]:
         """For each of the flags, whether it is set on any rank."""
-        raised = torch.tensor(flags, dtype=torch.uint8)
-        with self.reaching():
-            dist.all_reduce(raised, dist.ReduceOp.MAX, group=self.group)
-        return [bool(flag) for flag in raised]
+        raised = self.gather_rows(torch.tensor([flags]), self.size)
+        self.arrive()
+        return [bool(flag) for flag in raised.any(0)]
 
     def check_same(self, values: Mapping[str, str]) -> None:
         """Compare named values, of which `WORD` bytes count, and say where ranks differ. All ranks raise alike."""
@@ -145,9 +146,13 @@ class Ranks:
 
     def _gather(self, whole: Tensor, own: Tensor, then: Callable[[], object] = lambda: None) -> None:
         self.sent += own.nbytes * (self.size - 1)
+        blocks = whole.view(self.size, -1)
+        blocks[self.rank] = own.view(-1)
+        messages = [self.mesh.send(peer, own) for peer in self.mesh.peers]
+        messages += [self.mesh.receive(peer, blocks[peer]) for peer in self.mesh.peers]
+        self._under_way.append((messages, then))
         with self.reaching():
-            work = _all_gather(whole, own, group=self.group, async_op=True)
-        self._under_way.append((work, then))
+            self.mesh.move()
 
 
 def _padded(own: Tensor, rows: int) -> Tensor:

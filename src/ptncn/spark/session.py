@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+
+from ptncn.system import one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,6 +51,16 @@ def local_session(cores: int = 2, **settings: Any) -> SparkSession:
     for name, value in chosen.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def reason(error: BaseException) -> str:
+    """Why a query ended, in one line: what a stream said, of the pages that Spark prints around it.
+
+    >>> reason(RuntimeError("FAILED\\nptncn.streaming.storage.BlobError: device a: state of version 9\\n at java"))
+    'device a: state of version 9'
+    """
+    said = re.findall(r"(?:BlobError|StreamError): (.+)", str(error))
+    return str(said[-1]).strip() if said else one_line(error)
 
 
 def _is_there(module: str) -> bool:
