@@ -6,7 +6,7 @@ SEED   ?= $(shell $(PYTHON) -c 'import secrets; print(secrets.randbelow(10**9))'
 SEED   := $(SEED)
 
 .PHONY: help setup demo test lint types unit test-spark fuzz asan mutants bench docs clean
-help:          ## what there is
+help:          ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## create the environment and install the package with its tools
@@ -16,7 +16,7 @@ $(READY): pyproject.toml constraints.txt setup.py $(wildcard src/ptncn/kernels/*
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: setup    ## two learners predict a changing stream; the last lines say how to open its page and the live one
+demo: setup    ## run the demo: two learners predict a changing stream
 	$(BIN)/ptncn demo
 
 test: lint types unit ## ruff, mypy and the whole test suite
@@ -32,26 +32,26 @@ types: setup   ## mypy
 unit: setup    ## pytest
 	$(BIN)/python -m pytest -n auto --dist worksteal -q
 
-test-spark: setup ## the tests of Spark; installs pyspark, and says what else is missing
+test-spark: setup ## install pyspark and run the Spark tests; needs Java 17
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,spark]'
 	$(BIN)/python -c 'from ptncn.spark.session import check_java; check_java()'
 	$(BIN)/python -m pytest -q tests/spark tests/examples
 
-fuzz: setup    ## new random examples for every property, and damaged files for every reader; SEED repeats a run
+fuzz: setup    ## test properties with new random examples, and readers with damaged files; SEED=… repeats a run
 	@echo "seed $(SEED)"
 	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=fuzz --hypothesis-seed=$(SEED)
 	$(BIN)/python benchmarks/reliability/inputs.py --seed $(SEED) --count 20000 --out build/fuzz --work build/fuzz
 
-asan: setup    ## the kernel under sanitizers: its tests, and 10,000 random sequences of calls (half an hour; COUNT for fewer)
+asan: setup    ## test the kernel under sanitizers, with 10,000 random sequences of calls (half an hour; COUNT=… for fewer)
 	$(BIN)/python benchmarks/reliability/asan.py --count $(or $(COUNT),10000) --out build/asan
 
-mutants: setup ## change the learning rules one at a time; the tests must notice each
+mutants: setup ## break the learning rules one at a time; a test must fail for each
 	$(BIN)/python tests/mutants.py
 
 bench: setup   ## time a learning step (a quarter of an hour; run it alone on the machine)
 	$(BIN)/python benchmarks/step.py
 
-docs: setup    ## build the documentation into site/ and say how to open it
+docs: setup    ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Open site/index.html in a browser."
 
