@@ -5,9 +5,8 @@ import json
 import sys
 
 import pytest
-from typer.testing import CliRunner
 
-from ptncn.cli import app
+from commands import call
 from ptncn.data import DATASETS
 from ptncn.experiments import EXPERIMENTS
 from ptncn.records import read_record
@@ -74,9 +73,7 @@ def extended(tmp_path, monkeypatch):
 
 
 def run(*arguments):
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    return call(*arguments).stdout
 
 
 def test_a_dataset_and_an_experiment_added_at_run_time_go_through_every_command(extended):
@@ -156,10 +153,4 @@ def test_a_stream_format_added_at_run_time_is_read_written_resumed_and_forecast_
 
     run("forecast", "feed.ckpt", "--horizon", "3", "--out", "ahead.logfmt")
     assert len(fields(logfmt / "ahead.logfmt")) == 3
-    assert "parquet, logfmt" in run_failing("stream", "feed.logfmt", "--input-format", "xml")
-
-
-def run_failing(*arguments):
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == 1, result.output
-    return result.stderr
+    assert "parquet, logfmt" in call("stream", "feed.logfmt", "--input-format", "xml", exit_code=1).stderr

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 import test_contract
 import torch
-from typer.testing import CliRunner
 
 import ptncn
-from ptncn.cli import app
+from commands import call
 from ptncn.data import DATASETS, ArraySequences, Dataset
 from ptncn.distributions import DISTRIBUTIONS, Distribution
 from ptncn.experiments.phases import SequenceErrors
@@ -170,9 +169,7 @@ def counted(counts, absolute):
 
 
 def invoke(*arguments):
-    done = CliRunner().invoke(app, list(arguments))
-    assert done.exit_code == 0, done.output
-    return done.stdout
+    return call(*arguments).stdout
 
 
 def test_a_new_distribution_and_a_new_metric_go_from_the_data_to_the_report(counted, tmp_path, monkeypatch):
@@ -258,10 +255,8 @@ def test_a_new_optimiser_of_the_network_learns_and_is_trained_saved_and_tested(s
     for x in sines(20)[2:]:
         assert torch.equal(network.step(x, state).prediction, again.learner.step(x, again.state).prediction)
     small = ["--units", "4", "--sequences", "20", "--canvas", "28", "--json"]
-    done = CliRunner().invoke(app, ["train", "ptncn", "digits", "-o", "optimizer=signs", *small])
-    assert done.exit_code == 0, done.output
-    tested = json.loads(done.stdout)
-    assert json.loads(CliRunner().invoke(app, ["eval", "trained/network.safetensors", "digits", "--json"]).stdout)
+    tested = json.loads(invoke("train", "ptncn", "digits", "-o", "optimizer=signs", *small))
+    assert json.loads(invoke("eval", "trained/network.safetensors", "digits", "--json"))
     assert tested["se"] > 0
 
 

@@ -17,8 +17,6 @@ runner = CliRunner()
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("PTNCN_DATA", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.chdir(tmp_path)
     return tmp_path / "cache"
 
 

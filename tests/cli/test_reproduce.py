@@ -9,32 +9,14 @@ import time
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from ptncn.cli.reproduce import reproduce
-from ptncn.cli.tune import tune
+from commands import call
 from ptncn.experiments.prediction import VIDEO_ROWS
 from ptncn.records import read_record
 
-app = typer.Typer()
-app.command("reproduce")(reproduce)
-app.command("tune")(tune)
-runner = CliRunner()
-
-
-@pytest.fixture(autouse=True)
-def somewhere(tmp_path, monkeypatch):
-    monkeypatch.setenv("PTNCN_DATA", str(tmp_path / "empty"))
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
 
 def run(*arguments, exit_code=0):
-    result = runner.invoke(app, ["reproduce", *arguments])
-    assert result.exit_code == exit_code, result.output
-    return result
+    return call("reproduce", *arguments, exit_code=exit_code)
 
 
 def test_prediction_zero_shot_one_shot_and_out_of_domain_share_their_training(somewhere):
@@ -131,9 +113,7 @@ def test_resume_does_not_do_again_what_is_finished(somewhere):
 
 
 def command(*arguments):
-    code = "from typer import Typer; from ptncn.cli.reproduce import reproduce; a = Typer(); "
-    code += "a.command('reproduce')(reproduce); a.callback()(lambda: None); a()"
-    return [sys.executable, "-c", code, "reproduce", *arguments]
+    return [sys.executable, "-m", "ptncn", "reproduce", *arguments]
 
 
 def test_killed_and_resumed_it_ends_with_the_same_numbers(somewhere):
@@ -170,22 +150,17 @@ def test_sigterm_leaves_a_checkpoint_and_prints_the_command_that_continues(somew
     while not list((somewhere / "runs").rglob("progress.safetensors")) and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
-    _, told = process.communicate(timeout=1200)
+    _, printed = process.communicate(timeout=1200)
     assert process.returncode == 130
-    assert "--resume" in told
-    assert "Traceback" not in told
+    assert "--resume" in printed
+    assert "Traceback" not in printed
 
 
 def test_tuning_searches_continues_and_writes_a_config_that_is_used(somewhere):
     pytest.importorskip("optuna")
     arguments = ["tune", "lstm-bptt", "mnist", "--scale", "smoke", "--trials", "2", "--json"]
-    result = runner.invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["study"]["trials"] == 2
-    again = runner.invoke(app, arguments)
-    assert json.loads(again.stdout)["study"]["trials"] == 4
+    assert json.loads(call(*arguments).stdout)["study"]["trials"] == 2
+    assert json.loads(call(*arguments).stdout)["study"]["trials"] == 4
     found = json.loads((somewhere / "configs/lstm-bptt-mnist.json").read_text())
     assert found["validation"] == min(each["value"] for each in found["study"]["best"])
-    wrong = runner.invoke(app, ["tune", "lstm", "mnist"])
-    assert wrong.exit_code == 1
-    assert "lstm-bptt" in wrong.stderr
+    assert "lstm-bptt" in call("tune", "lstm", "mnist", exit_code=1).stderr

@@ -1,37 +1,14 @@
-"""`ptncn train` and `ptncn eval`: one's own combination."""
+"""`ptncn train` and `ptncn eval`: any learner on any data."""
 
 import json
 
 import numpy as np
 import pytest
-import typer
-from typer.testing import CliRunner
 
+from commands import call as run
 from ptncn import load
 from ptncn.cli.common import parse_options
-from ptncn.cli.evaluate import evaluate
-from ptncn.cli.train import train
 from ptncn.records import read_record
-
-app = typer.Typer()
-app.command("train")(train)
-app.command("eval")(evaluate)
-runner = CliRunner()
-
-
-@pytest.fixture(autouse=True)
-def somewhere(tmp_path, monkeypatch):
-    monkeypatch.setenv("PTNCN_DATA", str(tmp_path / "empty"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def run(*arguments, exit_code=0):
-    result = runner.invoke(app, list(arguments))
-    assert result.exit_code == exit_code, result.output
-    assert "Traceback" not in result.output
-    return result
-
 
 SMALL = ("--units", "8", "--sequences", "40", "--canvas", "32")
 

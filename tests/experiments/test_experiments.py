@@ -69,10 +69,10 @@ def test_any_learner_of_the_registry_may_take_part():
 
 
 @pytest.mark.parametrize("kind", ["video", "text", "other"])
-@pytest.mark.parametrize("model", names())
-def test_every_learner_has_options_that_it_takes(model, kind):
-    hidden = [3] if model == "ptncn" else 3
-    make(model, input_size=4, hidden_size=hidden, **describe(model).default_options(kind))
+@pytest.mark.parametrize("name", names())
+def test_every_learner_has_options_that_it_takes(name, kind):
+    hidden = [3] if name == "ptncn" else 3
+    make(name, input_size=4, hidden_size=hidden, **describe(name).default_options(kind))
 
 
 def spec(learner, data, config=VIDEO["smoke"], **others):
@@ -178,10 +178,10 @@ def test_continual_learning_is_one_pass_one_video_at_a_time_with_a_row_before_an
     assert all(each.batch_size == 1 for each in phases if each.learn)
 
 
-@pytest.mark.parametrize("model", ["ptncn", "lstm-bptt", "lstm-sab", "lstm-rtrl"])
-def test_one_shot_learning_starts_from_the_same_weights_under_plain_sgd(model):
-    hidden = [5] if model == "ptncn" else 5
-    learner = make(model, input_size=6, hidden_size=hidden, **describe(model).default_options("video"))
+@pytest.mark.parametrize("name", ["ptncn", "lstm-bptt", "lstm-sab", "lstm-rtrl"])
+def test_one_shot_learning_starts_from_the_same_weights_under_plain_sgd(name):
+    hidden = [5] if name == "ptncn" else 5
+    learner = make(name, input_size=6, hidden_size=hidden, **describe(name).default_options("video"))
     fresh = with_sgd(learner)
     assert fresh.options()["optimizer"] == "sgd"
     assert fresh.options()["lr"] == 0.01

@@ -68,9 +68,9 @@ def test_an_lstm_does_as_well_as_twenty_lines_of_plain_pytorch(tmp_path):
         torch.testing.assert_close(ours.learner.cell.state_dict()[name], value, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("model", ["ptncn", "lstm-bptt", "lstm-uoro", "esn-ridge"])
-def test_a_run_that_broke_in_the_middle_ends_with_the_same_numbers(tmp_path, monkeypatch, model):
-    wanted = spec(model, "digits", 0, TINY)
+@pytest.mark.parametrize("name", ["ptncn", "lstm-bptt", "lstm-uoro", "esn-ridge"])
+def test_a_run_that_broke_in_the_middle_ends_with_the_same_numbers(tmp_path, monkeypatch, name):
+    wanted = spec(name, "digits", 0, TINY)
     whole = execute(training_run(wanted), context(tmp_path / "whole"))
     calls, real = [], runner._one_batch
 
@@ -150,9 +150,9 @@ def test_the_best_network_is_the_one_that_is_kept(tmp_path):
     assert meter.compute() == pytest.approx(errors[0])
 
 
-@pytest.mark.parametrize("model", ["lstm-bptt", "ptncn"])
-def test_the_step_size_falls_with_the_batches(tmp_path, model):
-    wanted = spec(model, "digits", 0, replace(TINY, epochs=1, decay=0.1))
+@pytest.mark.parametrize("name", ["lstm-bptt", "ptncn"])
+def test_the_step_size_falls_with_the_batches(tmp_path, name):
+    wanted = spec(name, "digits", 0, replace(TINY, epochs=1, decay=0.1))
     result = execute(replace(training_run(wanted), keep=False), context(tmp_path))
     assert result.learner.lr == pytest.approx(wanted.learner_options["lr"] * (1 - 0.9 * 2 / 3))
     assert result.learner.options().get("schedule") is None  # the step size falls once, not twice

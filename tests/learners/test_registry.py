@@ -19,7 +19,7 @@ def test_it_holds_every_learner_of_the_comparison() -> None:
     wanted = {f"{cell}-{rule}" for cell in cells for rule in rules}
     wanted |= {"lstm-e-prop", "gru-e-prop", "rhn-e-prop", "rnn-rflo", "elstm-rtrl", "lru-rtrl", "lstm-fp", "lstm-cfp"}
     wanted |= {"ptncn", "lstm-sab", "rnn-sab", "esn-ridge", "esn-rls", "esn-sgd", "copy", "mean"}
-    assert set(names()) == wanted
+    assert wanted <= set(names())
 
 
 @pytest.mark.parametrize("name", names())

@@ -9,6 +9,8 @@ from ptncn.experiments.config import VIDEO, RunConfig
 from ptncn.experiments.experiment import (
     PREQUENTIAL_CURVES,
     SE,
+    TASKS,
+    TRANSFER_ROWS,
     VARIANTS,
     Cells,
     ErrorKey,
@@ -19,11 +21,8 @@ from ptncn.experiments.experiment import (
 from ptncn.experiments.phases import Phase, PhasedRun, epoch_phases, final_phase
 from ptncn.experiments.run import RunContext, RunSpec
 from ptncn.experiments.runner import Result, execute_once
-from ptncn.experiments.zero_shot import ROWS
 from ptncn.metrics import TaskMatrix
 from ptncn.records import Record
-
-TASKS = "mnist+notmnist+fashion-mnist"
 
 SCALES: dict[str, RunConfig] = {
     "smoke": replace(VIDEO["smoke"], batch_size=1, epochs=1, sequences=10, test=20, decay=1.0, seeds=2),
@@ -132,7 +131,7 @@ PAGE = PageSpec(
 EXPERIMENT = Experiment(
     name="continual",
     about="table II: MNIST → NotMNIST → Fashion MNIST, one video at a time",
-    rows={TASKS: ROWS},
+    rows={TASKS: TRANSFER_ROWS},
     variants=VARIANTS,
     config=lambda data, scale: SCALES[scale],
     seeds={scale: config.seeds for scale, config in SCALES.items()},

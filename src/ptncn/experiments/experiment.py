@@ -229,3 +229,8 @@ MEMORY = Row(
 """For text: layers with a trace memory, which assigns credit through time without unrolling."""
 
 VARIANTS = {"ptncn-best": BEST, "ptncn-memory": MEMORY}
+
+TRANSFER_ROWS = ("lstm-bptt", "lstm-sab", "lstm-rtrl", "ptncn", "ptncn-best")
+"""The rows of the tables on continual, one-shot and zero-shot learning."""
+TASKS = "mnist+notmnist+fashion-mnist"
+"""The tasks of continual and one-shot learning, in order."""

@@ -10,6 +10,8 @@ from torch import nn
 from ptncn.experiments.experiment import (
     FILMS,
     PREQUENTIAL_CURVES,
+    TASKS,
+    TRANSFER_ROWS,
     VARIANTS,
     Cells,
     Experiment,
@@ -19,7 +21,6 @@ from ptncn.experiments.experiment import (
 from ptncn.experiments.phases import PhasedRun, final_phase
 from ptncn.experiments.run import RunContext, RunSpec
 from ptncn.experiments.runner import Result, execute_once, trained_learner
-from ptncn.experiments.zero_shot import ROWS
 from ptncn.learner import Learner
 from ptncn.learners import make
 from ptncn.learners.registry import option_names
@@ -27,7 +28,6 @@ from ptncn.records import Record
 
 STEP_SIZE = 0.01
 """The paper's step size of plain SGD for the letters."""
-TASKS = "mnist+notmnist+fashion-mnist"
 
 
 def training(spec: RunSpec) -> RunSpec:
@@ -112,7 +112,7 @@ PAGE = PageSpec(
 EXPERIMENT = Experiment(
     name="one-shot",
     about="appendix: letters seen once, then clothes with frozen weights",
-    rows={TASKS: ROWS},
+    rows={TASKS: TRANSFER_ROWS},
     variants=VARIANTS,
     values=values,
     run=run,

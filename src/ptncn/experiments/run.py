@@ -173,11 +173,11 @@ def find_tuned(owners: tuple[str, ...], kind: str, data: str, folder: Path | Non
 
 
 class Interrupted(Exception):  # noqa: N818 (not an error)
-    """The run was asked to stop, and wrote a checkpoint first."""
+    """The run stopped on request, after writing a checkpoint."""
 
 
 class Stop:
-    """Ctrl-C and SIGTERM, acted on at the end of a batch; a second Ctrl-C acts at once."""
+    """Requests to stop by Ctrl-C or SIGTERM, which take effect after a batch; a second Ctrl-C stops immediately."""
 
     def __init__(self) -> None:
         self.requested = False

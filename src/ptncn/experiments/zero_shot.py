@@ -5,13 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ptncn.experiments.experiment import FILMS_AND_SURPRISE, VARIANTS, Cells, Experiment, PageSpec, paper_cells
+from ptncn.experiments.experiment import (
+    FILMS_AND_SURPRISE,
+    TRANSFER_ROWS,
+    VARIANTS,
+    Cells,
+    Experiment,
+    PageSpec,
+    paper_cells,
+)
 from ptncn.experiments.phases import PhasedRun, final_phase
 from ptncn.experiments.run import RunContext, RunSpec
 from ptncn.experiments.runner import Result, execute_once, trained_learner
 from ptncn.records import Record
 
-ROWS = ("lstm-bptt", "lstm-sab", "lstm-rtrl", "ptncn", "ptncn-best")
 ARROW = "-to-"
 DIRECTIONS = (f"notmnist{ARROW}mnist", f"mnist{ARROW}notmnist")
 
@@ -67,7 +74,7 @@ PAGE = PageSpec(
 EXPERIMENT = Experiment(
     name="zero-shot",
     about="table III: objects never seen before, with frozen weights",
-    rows=dict.fromkeys(DIRECTIONS, ROWS),
+    rows=dict.fromkeys(DIRECTIONS, TRANSFER_ROWS),
     variants=VARIANTS,
     values=values,
     run=run,
