@@ -1,6 +1,7 @@
 """`ptncn train` and `ptncn eval`: any learner on any data."""
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -23,6 +24,9 @@ def test_a_network_is_trained_kept_and_tested_again(somewhere):
     assert other.startswith("ptncn on letters test: ce ")
     (record,) = map(read_record, somewhere.glob("trained/train/*.json"))
     assert record.metrics["test"] == pytest.approx(tested)
+    run(*shlex.split(record.command)[1:], "--out", "again")
+    (again,) = map(read_record, somewhere.glob("again/train/*.json"))
+    assert again.metrics == record.metrics
 
 
 def test_text_and_user_files_can_be_trained_on(somewhere):

@@ -56,7 +56,7 @@ class RankGroup(ProcessGroup):
         self.ranks.any(True)
 
 
-def launch(count: int, restarts: int) -> None:
+def start_ranks(count: int, restarts: int) -> None:
     """Start this command on `count` ranks and exit with their exit code; in a rank, do nothing.
 
     If a rank is lost, all of them start again from the last checkpoint.
@@ -100,7 +100,7 @@ def launch(count: int, restarts: int) -> None:
 
 
 @contextmanager
-def together(context: RunContext, out: Path, split: str) -> Iterator[tuple[RunContext, Path, bool]]:
+def join_ranks(context: RunContext, out: Path, split: str) -> Iterator[tuple[RunContext, Path, bool]]:
     """Context and folder for this rank, and whether it is the first; only the first reports and keeps results."""
     if int(os.environ.get("WORLD_SIZE", 1)) == 1:
         yield context, out, True

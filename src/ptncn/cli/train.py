@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ptncn import checkpoint
 from ptncn.cli.common import OPTION_HELP, note, one_line_errors, parse_options, say_how_to_continue
-from ptncn.cli.ranks import launch, together
+from ptncn.cli.ranks import join_ranks, start_ranks
 from ptncn.data.registry import trainable
 from ptncn.experiments.config import find_config
-from ptncn.experiments.experiment import Experiment, PageSpec
 from ptncn.experiments.launcher import perform
-from ptncn.experiments.prediction import cells
 from ptncn.experiments.run import Interrupted, Reporter, RunContext, RunSpec, Stop
 from ptncn.experiments.runner import Result, train_and_test, trained_learner
 from ptncn.learners import describe
@@ -64,15 +64,14 @@ def train(
         describe(learner)
         if ranks > 1 and learner != "ptncn":
             raise ValueError(f"--ranks: expected the learner ptncn, got {learner}")
-        config = replace(
-            find_config(data, "laptop").with_units(units, layers),
-            canvas=canvas,
-            sequences=sequences,
-            epochs=epochs,
-            patience=patience,
-            batch_size=batch_size,
-            decay=decay,
-        )
+        sizes: dict[str, Any] = {
+            "canvas": canvas,
+            "sequences": sequences,
+            "epochs": epochs,
+            "patience": patience,
+            "batch_size": batch_size,
+            "decay": decay,
+        }
         spec = RunSpec(
             experiment="train",
             scale="own",
@@ -80,18 +79,18 @@ def train(
             learner=learner,
             data=data,
             seed=seed,
-            config=config,
+            config=replace(find_config(data, "laptop").with_units(units, layers), **sizes),
             options=parse_options(option),
             tuned=None,
         )
+        command = _command(learner, data, {"units": units, "layers": layers, **sizes, "seed": seed}, option)
         context = RunContext(runs, resume, not resume, checkpoint_every, Reporter(), stop)
         if ranks > 1:
             spec.make_learner()  # bad options fail here, not on each rank
-            launch(ranks, max_restarts)
-        with together(context, out, split) as (context, out, first):
-            experiment = _experiment(spec, out)
+            start_ranks(ranks, max_restarts)
+        with join_ranks(context, out, split) as (context, out, first):
             try:
-                record = perform(experiment, spec, context, out)
+                record = perform(spec, partial(_train, out=out), spec.values(), context, out, command=command)
             except (Interrupted, KeyboardInterrupt):
                 if first:
                     say_how_to_continue()
@@ -113,28 +112,15 @@ def train(
     typer.echo(f"Saved {kept}. Test it on any data with: ptncn eval {kept} {data}")
 
 
-def _experiment(spec: RunSpec, out: Path) -> Experiment:
-    """An experiment with one run, which writes a record like any other."""
-
-    def run(_: RunSpec, context: RunContext) -> Result:
-        result = train_and_test(spec, f"train/{spec.row}/{spec.data}/{spec.seed}", spec.values(), context)
-        _save(spec, context, out)
-        return result
-
-    return Experiment(
-        name="train",
-        about="any learner on any data",
-        rows={spec.data: (spec.row,)},
-        config=find_config,
-        seeds={"own": 1},
-        values=lambda _: spec.values(),
-        run=run,
-        cells=cells,
-        page=PageSpec(title="", question="", metrics=(), metric_labels={}),
-    )
-
-
-def _save(spec: RunSpec, context: RunContext, out: Path) -> None:
-    """Save the trained network next to its record."""
+def _train(spec: RunSpec, context: RunContext, out: Path) -> Result:
+    """Train, test, and save the network next to its record."""
+    result = train_and_test(spec, context)
     learner = trained_learner(spec, replace(context, fresh=False))
     checkpoint.save(out / "network.safetensors", learner, None, {"canvas": spec.config.canvas})
+    return result
+
+
+def _command(learner: str, data: str, sizes: dict[str, Any], option: list[str] | None) -> str:
+    """The command that repeats the training."""
+    given = [f"--{name.replace('_', '-')}={value}" for name, value in sizes.items() if value is not None]
+    return shlex.join(["ptncn", "train", learner, data, *given, *(f"--option={pair}" for pair in option or [])])

@@ -58,7 +58,7 @@ def phased_run(spec: RunSpec) -> PhasedRun:
         phases.append(replace(epoch_phases(task, 0)[0], name=f"train/{task.data}"))
         phases += _test_all(each, learnt)
     return PhasedRun(
-        name=f"continual/{spec.row}/{spec.data}/{spec.seed}",
+        name=spec.name,
         config=values(spec),
         start=each[0].make_learner,
         phases=tuple(phases),

@@ -124,7 +124,7 @@ class Experiment:
     """(data, scale) → the size of a run."""
     seeds: Mapping[str, int] = field(default_factory=lambda: {scale: VIDEO[scale].seeds for scale in VIDEO})
     """{scale: default number of trials}."""
-    values: Callable[[RunSpec], dict[str, Any]]
+    values: Callable[[RunSpec], dict[str, Any]] = lambda spec: spec.values()
     """Every value that determines the results of a run, for its record."""
     run: Callable[[RunSpec, RunContext], Result]
     cells: Callable[[Record], Cells]

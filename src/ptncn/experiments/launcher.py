@@ -15,10 +15,9 @@ from typing import Any
 import torch
 
 from ptncn.experiments import find_experiment
-from ptncn.experiments.experiment import Experiment
 from ptncn.experiments.phases import stable, training_run
 from ptncn.experiments.run import Interrupted, Reporter, RunContext, RunSpec, Stop
-from ptncn.experiments.runner import train
+from ptncn.experiments.runner import Result, train
 from ptncn.records import Record, RecordError, read_record
 from ptncn.system import usable_cores
 
@@ -63,7 +62,8 @@ def _carry_out(spec: RunSpec, only_train: bool, options: LaunchOptions, stop: St
     context = RunContext(options.runs, options.resume, fresh, options.every, Reporter(quiet=quiet), stop)
     with threads(_threads(spec, only_train, options)):
         if not only_train:
-            perform(find_experiment(spec.experiment), spec, context, options.out)
+            experiment = find_experiment(spec.experiment)
+            perform(spec, experiment.run, experiment.values(spec), context, options.out)
             return
         try:
             train(spec, context)
@@ -128,9 +128,20 @@ def _in_parallel(
         raise Interrupted("parallel runs")
 
 
-def perform(experiment: Experiment, spec: RunSpec, context: RunContext, out: Path) -> Record:
-    """Carry out a run and write its record; with `resume`, finished runs are skipped."""
-    config = json.loads(json.dumps(experiment.values(spec), default=str))
+def perform(
+    spec: RunSpec,
+    run: Callable[[RunSpec, RunContext], Result],
+    values: dict[str, Any],
+    context: RunContext,
+    out: Path,
+    *,
+    command: str = "",
+) -> Record:
+    """Carry out a run and write its record, with these values as its config; with `resume`, skip a finished run.
+
+    `command` repeats the run; empty: `ptncn reproduce` does.
+    """
+    config = json.loads(json.dumps(values, default=str))
     if context.resume:
         known = read_result(spec, out)
         if isinstance(known, Record) and stable(known.config) == stable(config):
@@ -142,12 +153,12 @@ def perform(experiment: Experiment, spec: RunSpec, context: RunContext, out: Pat
         scale=spec.scale,
         seed=spec.seed,
         config=config,
-        command=spec.command(),
+        command=command or spec.command(),
         started=_now(),
     )
     record.write(spec.path(out))
     try:
-        for name, value in experiment.run(spec, context).fields().items():
+        for name, value in run(spec, context).fields().items():
             setattr(record, name, value)
         record.status = "finished"
     except (Interrupted, KeyboardInterrupt):

@@ -72,7 +72,7 @@ def run(spec: RunSpec, context: RunContext) -> Result:
     _, second, third = tasks(spec.data)
     one, zero = replace(spec, data=second), replace(spec, data=third)
     phased = PhasedRun(
-        name=f"one-shot/{spec.row}/{spec.data}/{spec.seed}",
+        name=spec.name,
         config=values(spec),
         start=lambda: with_sgd(trained_learner(trained, context)),
         phases=(

@@ -23,7 +23,7 @@ def values(spec: RunSpec) -> dict[str, Any]:
 def run(spec: RunSpec, context: RunContext) -> Result:
     tests = {count: replace(spec.splits, objects=count).test for count in OBJECTS}
     phased = PhasedRun(
-        name=f"out-of-domain/{spec.row}/{spec.data}/{spec.seed}",
+        name=spec.name,
         config=values(spec),
         start=lambda: trained_learner(spec, context),
         phases=tuple(

@@ -64,12 +64,8 @@ STREAM_ROWS = ("lstm-tbptt", "ptncn", "ptncn-memory", *ONLINE_TEXT_ROWS)
 """Continuous text: learners that unroll a whole sequence cannot be used."""
 
 
-def values(spec: RunSpec) -> dict[str, Any]:
-    return spec.values()
-
-
 def run(spec: RunSpec, context: RunContext) -> Result:
-    result = train_and_test(spec, f"prediction/{spec.row}/{spec.data}/{spec.seed}", values(spec), context)
+    result = train_and_test(spec, context)
     if spec.splits.kind == "video" and isinstance(result.learner, Dreamer):
         count = min(spec.config.test, FUTURE_VIDEOS, len(spec.splits.test))
         result.metrics["future"] = future_errors(result.learner, spec.splits.test, count)
@@ -147,7 +143,6 @@ EXPERIMENT = Experiment(
     rows={"mnist": VIDEO_ROWS, "notmnist": VIDEO_ROWS, "ptb": TEXT_ROWS, "ptb-stream": STREAM_ROWS},
     variants=VARIANTS,
     config=find_config,
-    values=values,
     run=run,
     cells=cells,
     trains=lambda spec: [spec],

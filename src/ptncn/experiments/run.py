@@ -60,12 +60,16 @@ class RunSpec:
     arguments: tuple[str, ...] = ()
     """The arguments of the command that changed `config` or `options`."""
 
+    @property
+    def name(self) -> str:
+        return f"{self.experiment}/{self.row}/{self.data}/{self.seed}"
+
     def path(self, out: Path) -> Path:
         """The file of its record."""
         return out / self.experiment / f"{self.row}-{Path(self.data).name}-{self.seed}.json"
 
     def command(self) -> str:
-        """The command that repeats this run."""
+        """The command of `ptncn reproduce` that repeats this run."""
         seeds = ("--seeds", "1") if self.seed == 0 else ("--seed", str(self.seed))
         chosen = ("--scale", self.scale, "--learners", self.row, "--data", self.data, *seeds)
         return shlex.join(["ptncn", "reproduce", self.experiment, *chosen, *self.arguments])

@@ -89,14 +89,14 @@ def execute_once(phased: PhasedRun, context: RunContext) -> Result:
     return result
 
 
-def train_and_test(spec: RunSpec, name: str, config: dict[str, Any], context: RunContext) -> Result:
+def train_and_test(spec: RunSpec, context: RunContext) -> Result:
     """Train the learner of a spec, then test it."""
     trained = train(spec, context)
     assert trained.learner is not None
     learner = trained.learner
     test = PhasedRun(
-        name=name,
-        config=config,
+        name=spec.name,
+        config=spec.values(),
         start=lambda: learner,
         phases=(final_phase(spec, film=2 if spec.splits.kind == "video" else 0),),
         curve_metric=spec.splits.metrics[0],

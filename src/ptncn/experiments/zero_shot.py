@@ -46,7 +46,7 @@ def values(spec: RunSpec) -> dict[str, Any]:
 def run(spec: RunSpec, context: RunContext) -> Result:
     trained, unseen = training(spec), replace(spec, data=ends(spec.data)[1])
     phased = PhasedRun(
-        name=f"zero-shot/{spec.row}/{spec.data}/{spec.seed}",
+        name=spec.name,
         config=values(spec),
         start=lambda: trained_learner(trained, context),
         phases=(final_phase(unseen, film=2),),
