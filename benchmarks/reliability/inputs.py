@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from common import parser, record
+from common import MEMORY, parser, record
 from mutation import mutate
 from readers import READERS
 
@@ -28,8 +28,6 @@ BATCH = 100
 """Chunks that a worker does."""
 GROWTH = 200
 """Megabytes that a worker's peak memory may rise while it reads; the files have a few kilobytes each."""
-MEMORY = Path("/dev/shm")
-"""Where files are written in a tenth of the time that a disk takes."""
 LIMIT = 8 << 30
 """Bytes of addresses that a worker may have, so that a size that a file makes up does not harm the machine."""
 SHARES = {"csv": 0.3, "jsonl": 0.3, "parquet": 0.1, "checkpoint": 0.15, "record": 0.15}

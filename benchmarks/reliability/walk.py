@@ -48,6 +48,7 @@ class Walk:
         make = lambda: PTNCN(self.inputs, dtype=self.dtype, seed=seed % 1000, **options)  # noqa: E731
         self.fast, self.plain = make(), make()
         self.plain.compiled = False
+        self.threads_each = self.chance.choice([1, 1, 2, 3])
         self.begin()
 
     def draw_network(self) -> tuple[int, dict[str, Any]]:
@@ -90,7 +91,9 @@ class Walk:
         mask = torch.rand(self.rows, generator=self.numbers) < 0.6 if masked else None
         for _ in range(self.chance.choice([1, 2, 9])):
             x = self.observe()
+            torch.set_num_threads(self.threads_each)
             out = self.fast.step(x, self.state, learn=learn, mask=mask)
+            torch.set_num_threads(1)  # PyTorch's own threads are not what is tested, and waiting for them is slow
             twin = self.plain.step(x, self.twin, learn=learn, mask=mask)
             self.same("prediction", out.prediction, twin.prediction)
             self.same("errors", torch.cat(out.errors, 1), torch.cat(twin.errors, 1))
@@ -236,14 +239,14 @@ def walk(seed: int, folder: Path, calls: int = 8) -> Counter[str]:
 
 
 def main() -> int:
-    from common import parser, record
+    from common import MEMORY, parser, record
 
     options = parser(__doc__, 10_000).parse_args()
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     counts: Counter[str] = Counter()
     failures: list[str] = []
     started = time.time()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
         for number in range(1, options.count + 1):
             seed = options.seed + number - 1
             try:
