@@ -1,5 +1,5 @@
-/* How unusual one row of many streams is, without an interpreter: the twin of `ptncn.streaming.anomaly.reference`, which
- * explains the model. A stream's state is one row of doubles: COMMON numbers, then OWN numbers for each column. */
+/* How unusual one row of many streams is: the compiled form of `ptncn.streaming.anomaly.reference`, which explains the
+ * model. A stream's state is one row of doubles: COMMON numbers, then OWN numbers for each column. */
 #include <math.h>
 #include <stdint.h>
 
@@ -55,7 +55,7 @@ static double nines(double *tail, double x, double least, const Setting *s) {
     return found;
 }
 
-/* What is above the quantile where the tail begins; the rest is nothing unusual. */
+/* The excess over the quantile where the tail begins; anything below is not unusual. */
 static double tail(double *x, int kind, double value, double least, const Setting *s) {
     double found = nines(x + TAILS + kind * PARTS, value, least, s);
     return found > -log10(s->share) ? found : 0;
@@ -97,7 +97,7 @@ static inline int64_t step_of(double nines) {
     return step <= 0 ? 0 : step >= PAST - 1 ? PAST - 1 : (int64_t)step;
 }
 
-/* An event for what it is worth beside those before, of which `repeated` counts the ones that were as strong. */
+/* The score of an event, discounted by the number `repeated` of earlier events that were as strong. */
 static double weigh_event(double *x, double found, int same, const Setting *s) {
     double *past = x + EVENTS, repeated = 0;
     int64_t now = step_of(found), before = step_of(x[BAR]);

@@ -1,4 +1,4 @@
-/* What a call brings is compared with what it will touch, before anything is touched. */
+/* Checks the arguments of a call against the memory that it will access, before any access. */
 #ifndef PTNCN_CHECK_H
 #define PTNCN_CHECK_H
 
@@ -6,7 +6,7 @@
 
 #define REFUSE_UNLESS(condition, refusal) do { if (!(condition)) return refusal; } while (0)
 
-/* Bounds that keep every product of sizes within 63 bits */
+/* Limits that keep every product of sizes within 63 bits */
 enum { MOST_LAYERS = 1 << 10, MOST_UNITS = 1 << 26, MOST_ROWS = 1 << 22, MOST_THREADS = 1 << 10 };
 
 static int within(int64_t value, int64_t low, int64_t high) { return value >= low && value <= high; }
@@ -46,14 +46,14 @@ static int check_matrix(const Matrix *m, int64_t from, int64_t to, const Rule *r
 static int64_t units_of(const Network *net, int64_t k) { return ((const int64_t *)net->memory.data)[k - 1]; }
 static int is_traced(const Network *net, int64_t k) { return ((const int64_t *)net->traced.data)[k - 1] != 0; }
 
-/* Max-norm and decay are for matrices between layers, and for what reads a memory */
+/* Max-norm and decay apply to matrices between layers, and to G, which reads a memory */
 static int is_regularized(int kind) { return kind == R || kind == W || kind == E || kind == G; }
 static int is_vector(int kind) { return kind == B || kind == C || kind == RATE || kind == ANGLE; }
 static const Rule *rule_of(const Step *step, int kind) {
     return kind == E ? &step->rule_error : is_regularized(kind) ? &step->rule : &step->rule_bias;
 }
 
-/* Shapes of the matrices of layer k; rows of R are those of the layers below, of its own, and above */
+/* Shapes of the matrices of layer k; the rows of R are those of the layer below, the layer itself, and the one above */
 static void shape_of(const Network *net, int64_t k, int kind, int64_t *from, int64_t *to) {
     const int64_t *n = net->sizes.data, H = units_of(net, k);
     *from = *to = 1;
@@ -169,7 +169,7 @@ static int check_update(const Update *u) {
     REFUSE_UNLESS(within(u->rows, 1, MOST_ROWS) && within(u->threads, 1, MOST_THREADS), BAD_SIZE);
     const int refusal = check_rule(&u->rule);
     if (refusal) return refusal;
-    REFUSE_UNLESS(u->rule.optimizer != ADAFACTOR, BAD_CODE); /* it is taken apart before it gets here */
+    REFUSE_UNLESS(u->rule.optimizer != ADAFACTOR, BAD_CODE); /* its updates are applied as SGD on scaled factors */
     REFUSE_UNLESS(!absent(u->matrix.weight) && absent(u->matrix.pre), BAD_COUNT);
     REFUSE_UNLESS(has(u->pre, u->rows * u->from) && has(u->post, u->rows * u->to), BAD_COUNT);
     return check_matrix(&u->matrix, u->from, u->to, &u->rule);

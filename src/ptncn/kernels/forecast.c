@@ -1,4 +1,4 @@
-/* One observation of many streams through the forecaster, without an interpreter: the twin of
+/* One observation of many streams through the forecaster: the compiled form of
  * `ptncn.streaming.forecaster.reference`, which explains the model. A stream's state is one row of doubles, whose parts
  * `lay_out` places in the order of `ptncn.streaming.forecaster.layout`. Nothing is written before sizes are checked. */
 #include <math.h>
@@ -115,7 +115,7 @@ INLINE void absorb(double *restrict P, const double *restrict z, double *restric
         for (int64_t j = 0; j <= i; j++) row[j] = (row[j] - gain[i] * k[j]) * faded;
 }
 
-/* Observe that weight j is 0, as the prior says, with so much certainty: what forgetting has taken from the prior. */
+/* Observe that weight j is 0, as in the prior, with the certainty that forgetting has taken from the prior. */
 INLINE void pull(double *restrict P, double *restrict W, double *restrict k, int64_t n, int64_t targets, int64_t j,
                  double certainty) {
     for (int64_t i = 0; i < n; i++) k[i] = i < j ? P[j * (j + 1) / 2 + i] : P[i * (i + 1) / 2 + j];

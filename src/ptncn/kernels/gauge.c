@@ -1,8 +1,8 @@
-/* Rows of many streams: how surprising their values are beside the usual errors, and the values as changes and levels in
- * scaled units. The twin of `ptncn.streaming.gauge`, which explains the numbers. A stream's state is one row of doubles:
- * rows counted; for each target the usual square error, the last value that was judged and the last that was scaled;
- * for each of the 2 C inputs its mean, its scale and its count; for each target the mean square error of a long time.
- * Rows are worked off in their order. */
+/* Rows of many streams: how surprising their values are relative to the usual errors, and the values as changes and
+ * levels in scaled units. The compiled form of `ptncn.streaming.gauge`, which explains the numbers. A stream's state is
+ * one row of doubles: the number of rows; for each target the usual squared error, the last value judged and the last
+ * value scaled; for each of the 2 C inputs its mean, scale and count; for each target the long-term mean squared error.
+ * Rows are processed in order. */
 #include <math.h>
 #include <stdint.h>
 
@@ -19,7 +19,7 @@
 static double larger(double a, double b) { return a > b || isnan(b) ? a : b; }
 static double smaller(double a, double b) { return a < b ? a : b; }
 
-/* out: surprise, mean square error and that of copying in usual ones, whether the stream has settled, C parts. */
+/* out: surprise, mean squared errors of the prediction and of copying relative to the usual, whether past warm-up, C parts. */
 static void judge(double *state, int64_t C, const double *y, const double *p, double *out) {
     double *usual = state + 1, *last = usual + C, *slow = state + 1 + 9 * C, total = 0.0, error = 0.0, copied = 0.0;
     int64_t known = 0;
@@ -70,7 +70,7 @@ static int outside(const int64_t *rows, int64_t count, int64_t streams) {
     return 0;
 }
 
-/* Both return 0, or 1 where a row is outside of the state. */
+/* Both return 0, or 1 if a row is outside the state. */
 int64_t gauge_judge(double *state, int64_t streams, int64_t C, const int64_t *rows, int64_t count, const double *y,
                     const double *p, double *out) {
     if (outside(rows, count, streams)) return 1;

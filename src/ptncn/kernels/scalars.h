@@ -1,4 +1,4 @@
-/* What does not depend on the precision: the compiler's dialect, the clock, and fast functions for float. */
+/* Independent of the precision: compiler-specific macros, the clock, and fast functions for float. */
 #ifndef PTNCN_SCALARS_H
 #define PTNCN_SCALARS_H
 
@@ -10,13 +10,13 @@
 
 #include "step.h"
 
-#define LARGE (1 << 16) /* weights that are worth waking threads for */
-#define BLOCK 1024      /* columns at a time: a few rows of them stay in the second-level cache */
+#define LARGE (1 << 16) /* smallest matrix that is worth several threads */
+#define BLOCK 1024      /* columns at a time: a few rows of them fit in the second-level cache */
 #define TALL 6          /* rows of sums that fit into registers */
 #define DEEP 256        /* rows of weights read at a time, to stay in the first-level cache */
 #define PACK 256        /* rows of activities packed side by side at a time */
 
-enum { HELD, WRITTEN, FOR_RATE, FOR_ANGLE, FOR_MEMORY }; /* what a memory's matrices learn from */
+enum { HELD, WRITTEN, FOR_RATE, FOR_ANGLE, FOR_MEMORY }; /* activities from which a memory's matrices learn */
 #define ACTIVITIES (5 + FOR_MEMORY)
 
 #if defined(__GNUC__)
@@ -66,7 +66,7 @@ static inline void elapsed(double *clock, int entry, double since) {
     if (clock) clock[entry] += seconds(clock) - since;
 }
 
-/* One block of memory, handed out in pieces aligned to 64 bytes */
+/* One block of memory, divided into pieces aligned to 64 bytes */
 typedef struct {
     char *next;
     int64_t left;

@@ -1,4 +1,4 @@
-/* The kernel's entry points: steps of a P-TNCN, and of optimisers with moments, without an interpreter.
+/* Entry points of the kernel: steps of a P-TNCN, and of optimisers with moments.
  * The code in *.inc is compiled for float and for double and, on x86, once more for processors with AVX2. */
 #include "step.h"
 #include "check.h"

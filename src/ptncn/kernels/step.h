@@ -1,9 +1,9 @@
-/* Everything that crosses between Python and C.
+/* The interface between Python and C.
  *
- * Each structure is a list of fields, from which C declares it and `ptncn_layout` describes it: Python builds its own
- * from that description, so there is no second list to keep in step. All memory comes as a Span. `check.h` compares
- * every count, code and size with what the call will touch before anything is written, and refuses what it does not
- * know. Scratch memory belongs to the call; nothing is kept between calls. */
+ * Each structure is a list of fields, from which C declares it and `ptncn_layout` describes it. Python builds its own
+ * structures from that description, so there is no second list to maintain. All memory is passed as a Span. Before
+ * anything is written, `check.h` checks every count, code and size against what the call will access, and refuses
+ * unknown codes. Scratch memory belongs to the call; nothing is kept between calls. */
 #ifndef PTNCN_STEP_H
 #define PTNCN_STEP_H
 
@@ -17,7 +17,7 @@
 #define EXPORT
 #endif
 
-/* Codes: their values are part of the boundary, so new ones go at the end */
+/* Codes: their values are part of the interface, so new ones go at the end */
 enum { PREDICT, OBSERVE, LEARN, PHASES };                                                 /* Step.phase */
 enum { SGD, MOMENTUM, NESTEROV, RMSPROP, ADAM, ADAFACTOR, OPTIMIZERS };                   /* Rule.optimizer */
 enum { IDENTITY, TANH, SIGMOID, RELU, RELU6, LEAKY_RELU, GELU, SIGN, STEP, SOFTMAX, ACTIVATIONS };
@@ -28,20 +28,20 @@ enum { COUPLED, SMALL, TEACHINGS };                                             
 enum { PRODUCTS, ACTIVATING, NORMS, UPDATES, CLOCKS };                                    /* Step.clock */
 enum { R, W, E, B, C, G, WRITE, RATE, ANGLE, KINDS };                                     /* Network.matrices */
 
-/* A run of elements that C may touch. `data` is NULL, and `count` 0, where there are none. */
+/* Elements that C may access. If there are none, `data` is NULL and `count` 0. */
 #define SPAN_FIELDS(F) F(pointer, data) F(int64_t, count)
 
-/* A matrix (from, to) of reals, and what belongs to it. Absent weights are not used, absent moments not kept. */
+/* A matrix (from, to) of reals, with its moments and queue; any of them may be absent. */
 #define MATRIX_FIELDS(F)                                                                                          \
     F(Span, weight) F(Span, first) F(Span, second) /* (from, to) and moments like it; ADAFACTOR: (from), (to) */  \
     F(Span, pre) F(Span, post)                     /* (capacity, from), (capacity, to): queued outer products */
 
-/* How an optimiser moves weights */
+/* The step of an optimiser */
 #define RULE_FIELDS(F)                                                                                            \
     F(int64_t, optimizer) F(double, keep) F(double, rate) F(double, momentum) F(double, beta1) F(double, beta2)   \
     F(double, eps) F(double, root)
 
-/* A network, which no call changes but through the spans of its matrices */
+/* A network. Calls change only the contents of its matrices. */
 #define NETWORK_FIELDS(F)                                                                                         \
     F(int64_t, bytes) F(int64_t, version)          /* sizeof(Network) and PTNCN_VERSION */                        \
     F(int64_t, real_bytes)                         /* 4 for float, 8 for double */                                \
@@ -76,7 +76,7 @@ enum { R, W, E, B, C, G, WRITE, RATE, ANGLE, KINDS };                           
     F(Span, clock)                                 /* double (CLOCKS): seconds are added, or absent */            \
     F(Rule, rule) F(Rule, rule_error) F(Rule, rule_bias) /* for most weights, for E, and for biases */
 
-/* A step of an optimiser by itself: weights (from, to) move against preᵀ post */
+/* A step of an optimiser alone: weights (from, to) step against preᵀ post */
 #define UPDATE_FIELDS(F)                                                                                          \
     F(int64_t, bytes) F(int64_t, version) F(int64_t, real_bytes) F(int64_t, from) F(int64_t, to)                  \
     F(int64_t, rows) F(int64_t, threads) F(Matrix, matrix) F(Span, pre) F(Span, post) F(Rule, rule)
@@ -91,7 +91,7 @@ typedef struct { HELD_FIELDS(DECLARE) } Held;
 typedef struct { STEP_FIELDS(DECLARE) } Step;
 typedef struct { UPDATE_FIELDS(DECLARE) } Update;
 
-/* Why a call was refused; nothing was written then */
+/* Why a call was refused, before writing anything */
 #define REFUSALS(F)                                                                                               \
     F(DONE, "done")                                                                                               \
     F(BAD_VERSION, "the structure is not of this version of the kernel")                                          \
