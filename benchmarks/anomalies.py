@@ -1,7 +1,7 @@
-"""Anomaly scores of `ptncn stream` on planted anomalies, SKAB and MGAB, beside other detectors.
+"""Compare anomaly scores of `ptncn stream` with other detectors on planted anomalies, SKAB and MGAB.
 
     python benchmarks/anomalies.py                         # results/streams/anomalies.json
-    python benchmarks/anomalies.py --seeds 1 --out a.json  # a look
+    python benchmarks/anomalies.py --seeds 1 --out a.json  # a quick run
 
 Planted anomalies are scored as in the Numenta Anomaly Benchmark (`nab_score.py`). Each file goes through the command
 line with its default settings, as a CSV file with timestamps. SKAB and MGAB are read from `$PTNCN_DATA/streams`; there,

@@ -1,4 +1,4 @@
-"""What bouncing video costs, beside the time that a 4,096 → 3 × 1,000 P-TNCN takes to learn from it.
+"""Compare the time to generate bouncing video with the time a 4,096 → 3 × 1,000 P-TNCN takes to learn from it.
 
 python benchmarks/data.py --images mnist
 """

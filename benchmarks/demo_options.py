@@ -1,8 +1,8 @@
-"""Which options suit each learner of the demo best, on another seed than the demo's.
+"""Choose the options of each learner of the demo, with another seed than the demo's.
 
     python benchmarks/demo_options.py --out results/demo/options.json
 
-takes about a quarter of an hour.
+This takes about a quarter of an hour.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Forecasts 1, 12 and 24 steps ahead of the default forecaster and its rivals: results/streams/forecasts.json.
+"""Compare forecasts 1, 12 and 24 steps ahead with other methods: results/streams/forecasts.json.
 
-    python benchmarks/forecasts.py                      # all; what is in the record already is not measured again
+    python benchmarks/forecasts.py                      # all, except what is already in the record
     python benchmarks/forecasts.py --models ptncn copy  # some of them
 
-Every model forecasts, then learns. Rivals have the settings that were chosen on data that is not scored
-(results/streams/comparison.json); on other streams, the usual ones of `DEFAULTS`. Slow rivals are asked every `EVERY`
-rows, and all are scored on the same rows. ETT and exchange rates come from `$PTNCN_DATA/streams`: the last column,
-6,000 rows of it.
+Every model forecasts, then learns. The other models have settings chosen on data that is not scored
+(results/streams/comparison.json); on other streams, those of `DEFAULTS`. Slow models forecast only every `EVERY` rows;
+all are scored on the same rows. ETT and exchange rates come from `$PTNCN_DATA/streams`: 6,000 rows of the last
+column.
 """
 
 from __future__ import annotations

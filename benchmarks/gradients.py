@@ -1,9 +1,9 @@
-"""How exact RTRL is, how noisy UORO and KF-RTRL are, and what each of them costs; written as one record.
+"""Measure the exactness of RTRL, the noise of UORO and KF-RTRL, and the cost of each, in one record.
 
     python benchmarks/gradients.py results/gradient/forward-mode.json
     python benchmarks/gradients.py results/gradient/rivals.json rivals
 
-The second measures the rules that keep a part of the influence, and exact RTRL of diagonal cells. Both take some
+The second measures the rules that keep part of the influence, and exact RTRL of diagonal cells. Both take some
 minutes on one core. docs/forward-mode.md explains the numbers.
 """
 

@@ -1,4 +1,4 @@
-"""What every learner reaches on the small tasks of tests/learners/test_tasks.py; written as one record.
+"""Measure every learner on the small tasks of tests/learners/test_tasks.py, in one record.
 
     python benchmarks/learners.py results/learners/tasks.json
     python benchmarks/learners.py results/learners/rivals.json lstm-immediate lru-rtrl

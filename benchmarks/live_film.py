@@ -1,9 +1,8 @@
-"""Film both live pages for the README: `docs/figures/live.webp`.
+"""Record an animation of both live pages for the README: `docs/figures/live.webp`.
 
     python benchmarks/live_film.py
 
-Both learners first see 900 frames, so that there is something to see; then a visitor plays with them, and a stream
-with two planted jumps is replayed.
+Both learners first see 900 frames. Then a visitor uses the controls, and a stream with two planted jumps is replayed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Choose the step sizes of the live page's learners on worlds that it does not show: `results/live/rates.json`.
+"""Choose the step sizes of the live page's learners, on worlds that the page does not show: `results/live/rates.json`.
 
     OMP_NUM_THREADS=1 nice -n 5 python benchmarks/live_rates.py
 
 Both learners get the same search: the same step sizes, and two values of one more option each, how strongly the P-TNCN
-corrects its states and how often the LSTM updates its weights. A run is a minute of the page, half of it digits, half
-letters; the page begins with another seed. The lowest mean error of all frames wins.
+corrects its states and how often the LSTM updates its weights. A run is a minute of the page, half digits, half
+letters, with another seed than the page's. The lowest mean error over all frames wins.
 """
 
 from __future__ import annotations

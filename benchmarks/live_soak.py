@@ -3,8 +3,8 @@
     nice -n 10 python benchmarks/live_soak.py --minutes 30
 
 A moving world runs at 25 frames a second, and a day of a stream, 86,400 rows and more, is replayed at 100 rows a second
-with all of it in sight. Every half minute the script presses some buttons, waits for the garbage collector, and writes
-down what the browser's page and the server's process hold.
+with all rows in view. Every half minute the script presses some buttons, runs the garbage collector, and records the
+memory of the page and of the server.
 """
 
 from __future__ import annotations

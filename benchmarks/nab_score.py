@@ -1,5 +1,5 @@
-"""A score for detectors in the manner of the Numenta Anomaly Benchmark: early detections in labelled windows count,
-false alarms cost, and one threshold serves all files.
+"""Score detectors as in the Numenta Anomaly Benchmark: early detections in labelled windows are rewarded, false alarms
+penalised, with one threshold for all files.
 
 Lavin, Ahmad: Evaluating real-time anomaly detection algorithms. ICMLA 2015; its standard profile.
 """

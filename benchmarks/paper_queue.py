@@ -1,4 +1,4 @@
-"""How long each run of the paper's tables takes at the paper's size: a few batches of each, then a page of all of them.
+"""Estimate the time of each run of the paper's tables at full size from a few batches, and write the page about them.
 
     python benchmarks/paper_queue.py measure     # one thread, minutes; writes results/queue/times.json
     python benchmarks/paper_queue.py page        # writes docs/results/queue.md from it and from the finished records

@@ -2,8 +2,8 @@
 
     python benchmarks/rls_endurance.py results/stability/rls.json --steps 10000000
 
-Features are busy, then silent, then busy along one direction alone, in turn: where forgetting without a prior that
-does not fade blows up. An hour or two on one core.
+Features are in turn active, zero, and active in one direction only, where forgetting diverges unless the prior is
+restored. Takes an hour or two on one core.
 """
 
 from __future__ import annotations

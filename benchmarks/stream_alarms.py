@@ -1,4 +1,4 @@
-"""Planted anomalies: how many a stream finds at a chosen alarm rate, and how often it cries wolf."""
+"""Measure detections and false alarms of a stream on planted anomalies, at a chosen alarm rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines a second of `ptncn stream` from file to file, learning included, and its memory on the way."""
+"""Measure lines per second and memory of `ptncn stream` from file to file, including learning."""
 
 from __future__ import annotations
 

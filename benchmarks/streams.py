@@ -1,13 +1,12 @@
-"""Prequential errors of online forecasters on real and synthetic streams, and what `ptncn stream` is worth beside them.
+"""Compare prequential errors of `ptncn stream` and other online forecasters on real and synthetic streams.
 
     python benchmarks/streams.py                # errors, times, alarms: results/streams/{comparison,alarms}.json
-    python benchmarks/streams.py --timing       # the times in comparison.json alone, in half a minute
-    python benchmarks/streams.py --throughput   # lines a second and memory over a million lines: throughput.json
+    python benchmarks/streams.py --timing       # only the times in comparison.json, in half a minute
+    python benchmarks/streams.py --throughput   # lines per second and memory over a million lines: throughput.json
     python benchmarks/streams.py --page         # docs/streams-results.md, from the records
 
-Each but the last also writes the page. `--workers 1` leaves other processors alone; what was interrupted goes on where
-it was. Every model forecasts one step, then learns. What it is to be set to is chosen among `TRIALS` settings on data
-that is not scored.
+Each but the last also writes the page. `--workers 1` uses one processor; an interrupted run continues. Every model
+forecasts one step, then learns. Its settings are chosen among `TRIALS` on data that is not scored.
 """
 
 from __future__ import annotations

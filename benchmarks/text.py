@@ -1,9 +1,9 @@
-"""Learn Penn Treebank sentences once through and validate on the way: the preset `best` with a trace memory.
+"""Learn Penn Treebank in one pass, with validation: the preset `best` with a trace memory.
 
     python benchmarks/text.py results/learners/text.json
     python benchmarks/text.py immediate.json --characters 600000 --option credit='"immediate"'
 
-A character is one that was observed, padding left out. Sentences come shuffled, in batches of 50. The network is
+Characters are counted without padding. Sentences are shuffled, in batches of 50. The network is
 validated on all validation sentences and on the first 400, which are harder.
 """
 

@@ -1,9 +1,9 @@
-"""Does a network that trains on and on unlearn? Validation error and norms of the weights, epoch by epoch.
+"""Does a network unlearn if it trains for long? Validation error and weight norms after each epoch.
 
     python benchmarks/unlearning.py run video-constant      # results/stability/video-constant.json
     python benchmarks/unlearning.py page                    # docs/stability.md and its figures, from these records
 
-Each run goes on from its last whole epoch where it was interrupted: a checkpoint lies beside `--work`'s records.
+An interrupted run continues from its last complete epoch, from a checkpoint in `--work`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Learn bouncing digits once through: the preset `best`, on videos of MNIST digits, in batches of 20.
+"""Learn bouncing digits in one pass: the preset `best`, on videos of MNIST digits, in batches of 20.
 
     python benchmarks/video.py results/learners/video.json --seeds 3
     python benchmarks/video.py adam.json --option optimizer='"adam"' --option lr=0.0004
 
-Settings are chosen by the validation error; `--test` measures the test error as well.
+Settings are chosen by the validation error; `--test` also measures the test error.
 """
 
 from __future__ import annotations

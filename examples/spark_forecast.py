@@ -1,4 +1,4 @@
-"""Forecast every device of a folder of CSV files with Spark, and go on from the checkpoint after any failure.
+"""Forecast every device of a folder of CSV files with Spark, and continue from the checkpoint after any failure.
 
     python examples/spark_forecast.py readings/ forecasts/ checkpoint/
 
@@ -18,8 +18,8 @@ parser.add_argument("forecasts")
 parser.add_argument("checkpoint")
 parser.add_argument("--horizon", type=int, default=2)
 parser.add_argument("--cores", type=int, default=2)
-parser.add_argument("--files", type=int, default=1, help="files in a batch")
-parser.add_argument("--timeout", type=float, help="seconds after which a silent device is forgotten")
+parser.add_argument("--files", type=int, default=1, help="files per batch")
+parser.add_argument("--timeout", type=float, help="seconds without a reading after which a device is dropped")
 arguments = parser.parse_args()
 
 try:

@@ -1,7 +1,7 @@
-"""Series of the kinds that the Numenta Anomaly Benchmark collects, drawn at random, with planted anomalies.
+"""Random series of the kinds in the Numenta Anomaly Benchmark, with planted anomalies.
 
-Each generator draws the usual course of a series, with its usual spikes, and puts anomalies in, some of which nobody
-could find.
+Each generator draws the normal course of a series, with its usual spikes, and adds anomalies, some of which are
+impossible to detect.
 """
 
 from __future__ import annotations

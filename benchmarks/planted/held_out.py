@@ -1,4 +1,4 @@
-"""A second family of the same kinds of files, by other processes and with other anomalies: nothing is chosen on it."""
+"""A held-out family of the same kinds of files, with other processes and anomalies; nothing is tuned on it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Campaigns that look for crashes, lost files and wrong answers; each writes a record of what it found."""
+"""Stress tests that look for crashes, lost files and wrong answers; each writes a record."""

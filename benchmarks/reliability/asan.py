@@ -1,8 +1,7 @@
 """The kernel under the address and undefined-behaviour sanitizers: `make asan`.
 
-A copy of the package with a kernel that reports every access outside of its memory, and every operation that C leaves
-undefined, runs the tests of the kernel, the updates and the network, and then the random walk over the public calls.
-Memory that the interpreter never frees is not looked at.
+A copy of the package with an instrumented kernel runs the tests of the kernel, the updates and the network, and then
+random sequences of public calls. Leak detection is off, because the interpreter never frees some memory.
 """
 
 from __future__ import annotations

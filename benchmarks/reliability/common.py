@@ -1,6 +1,6 @@
-"""What the campaigns share: their records, and `ptncn` commands in processes that start at once.
+"""Shared code: records, and `ptncn` commands in processes that start quickly.
 
-A command runs in a fork of a process that has imported everything, so that a hundred starts take seconds.
+A command runs in a fork of a process that has imported everything, so a hundred starts take seconds.
 """
 
 from __future__ import annotations

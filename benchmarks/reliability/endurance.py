@@ -1,7 +1,7 @@
 """Learn for ten million steps at default settings from a stream that drifts: no NaN, no slow-down, no growth of memory.
 
-After each block a fresh learner takes some steps too, so that a busy machine does not look like a learner that has
-become slow. `--work` keeps the learner block by block; started again, the run goes on.
+After each block a new learner also takes some steps, to tell a busy machine from a learner that has slowed down.
+`--work` stores the learner after each block, from which an interrupted run continues.
 """
 
 from __future__ import annotations

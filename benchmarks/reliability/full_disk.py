@@ -1,4 +1,4 @@
-"""Fill the disk at random moments of `ptncn stream`: no good file is lost, and with room again it goes on as before.
+"""Fill the disk at random moments of `ptncn stream`: no good file may be lost, and it must continue afterwards.
 
 The disk is a tmpfs of one megabyte, so this runs as root on Linux.
 """

@@ -1,8 +1,7 @@
-"""Feed damaged files to every reader: none may crash, run anything, or accept what its oracle does not.
+"""Feed damaged files to every reader: none may crash, execute anything, or accept what its oracle refuses.
 
-Work is done in chunks, each in its own sequence of random numbers, by worker processes: a crash, or a file that takes
-more memory than a worker may have, costs a worker, and is found. `--work` keeps what is done, chunk by chunk; started
-again, a campaign goes on.
+Worker processes work in chunks, each with its own random seed. A crash, or a file that exceeds a worker's memory, ends
+the worker and is reported. `--work` stores finished chunks, from which an interrupted run continues.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Damaged copies of good files: bits flipped, bytes cut, doubled and mixed, and what readers stumble over."""
+"""Damage good files: flip bits, cut, double and mix bytes, and insert known troublemakers."""
 
 from __future__ import annotations
 

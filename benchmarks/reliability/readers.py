@@ -1,7 +1,7 @@
-"""The readers that the inputs go to, each with good files to damage and an oracle for what it accepts.
+"""The readers under test, each with good files to damage and an oracle for what it accepts.
 
-A reader says what it did with a file: "refused" with the error that it may raise, or "accepted", after the oracle has
-agreed. Anything else is a finding and raises.
+A reader returns "refused" if it raised an expected error, or "accepted" if the oracle agrees. Anything else is a
+finding and raises.
 """
 
 from __future__ import annotations

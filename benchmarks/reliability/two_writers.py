@@ -1,4 +1,4 @@
-"""Two processes on one checkpoint: `stream` refuses the second, and a file saved by both is always whole."""
+"""Two processes on one checkpoint: `stream` refuses the second, and a file saved by both is always complete."""
 
 from __future__ import annotations
 

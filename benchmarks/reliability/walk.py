@@ -1,9 +1,9 @@
-"""A random walk over the public calls of a network, with the compiled kernel and in PyTorch alike.
+"""Random sequences of public calls on a network, with the compiled kernel and in PyTorch.
 
 Each sequence draws a network (sizes, rules, precision, queues) and some calls: steps that learn or do not, with and
 without masks, changes of the batch size, predictions in several threads, dreams, saving and loading, copies, new
-parameters, malformed arguments. Two networks make each call, one by the kernel and one in PyTorch; what they return
-and what they become is compared. `make asan` runs it with the kernel under the address and undefined-behaviour
+parameters, malformed arguments. Two networks make each call, one with the kernel and one in PyTorch; results and
+states are compared. `make asan` runs it with the kernel under the address and undefined-behaviour
 sanitizers.
 """
 

@@ -1,4 +1,4 @@
-"""Ranks that exchange nothing: what a rank computes can be timed without the others, for any number of them."""
+"""Ranks that exchange nothing, to time the computation of one rank out of any number."""
 
 from __future__ import annotations
 

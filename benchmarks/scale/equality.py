@@ -1,9 +1,9 @@
-"""Do ranks learn what one process learns? Every rule and optimiser, in float64; layers to the bit.
+"""Do ranks give the same result as one process? Every rule and optimiser, in float64; layers bit for bit.
 
     python benchmarks/scale/equality.py --ranks 2 3 --steps 200
 
-Each rank runs each network twice: by itself with the whole batch, and together with the others. What is compared is
-every prediction, and at the end all weights, moments and states.
+Each rank runs each network twice: alone with the whole batch, and together with the others. All predictions are
+compared, and at the end all weights, moments and states.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python benchmarks/scale/killed_rank.py --kills 20
 
-Every third time the launcher is killed too, its ranks have to end by themselves, and `--resume` continues.
+Every third time the launcher is killed too; its ranks must then end by themselves, and `--resume` must continue.
 """
 
 from __future__ import annotations

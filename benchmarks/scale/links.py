@@ -1,7 +1,7 @@
 """Networks between ranks on one machine: loopback, or a namespace for each rank with a bandwidth or a delay.
 
-`tc` sets the bandwidth (tbf). This kernel may lack netem, so a delay comes from a forwarder in this process: each
-namespace has a TUN device, and a packet is handed on when its time has come. Both need root.
+`tc` sets the bandwidth (tbf). The Linux kernel may lack netem, so a forwarder in this process adds the delay: each
+namespace has a TUN device, and packets are forwarded after a while. Both need root.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Readings of some devices as a folder of CSV files, what `ptncn stream --key` says of them, and what Spark said."""
+"""Readings of several devices as CSV files, and the output of `ptncn stream --key` and of Spark for them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Kill a Spark query with SIGKILL at random moments and start it again from its checkpoint: is anything lost or twice?
+"""Kill a Spark query with SIGKILL at random moments and restart it from its checkpoint: is any row lost or repeated?
 
     python benchmarks/scale/spark_kills.py --kills 20
 
-The program is examples/spark_forecast.py; what is killed is Python, the JVM and its workers.
-In the end the output is compared with that of one process over all files, row by row, to the last digit.
+The program is examples/spark_forecast.py; Python, the JVM and its workers are killed.
+At the end the output is compared with that of one process over all files, row by row, to the last digit.
 """
 
 from __future__ import annotations

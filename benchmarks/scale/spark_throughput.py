@@ -1,4 +1,4 @@
-"""Rows a second and core on Spark, beside `ptncn stream --key` in one process: run it alone on the machine.
+"""Compare rows per second and core on Spark with `ptncn stream --key` in one process; run it alone on the machine.
 
     python benchmarks/scale/spark_throughput.py
 

@@ -12,7 +12,7 @@ advance = Advance(key="device", targets=("load",), timestamp="time", horizon=2)
 
 
 def process(base: sqlite3.Connection, message: Any) -> list[Any]:
-    """Advance the stream of a message's device, unless this offset was done before."""
+    """Advance the stream of a message's device, unless this offset was already processed."""
     base.execute("CREATE TABLE IF NOT EXISTS streams (key TEXT PRIMARY KEY, state BLOB)")
     base.execute("CREATE TABLE IF NOT EXISTS offsets (part INTEGER PRIMARY KEY, next INTEGER)")
     done = base.execute("SELECT next FROM offsets WHERE part = ?", (message.partition(),)).fetchone()

@@ -1,4 +1,4 @@
-"""Ray: actors share the devices; each keeps the blobs of its own, which `states` hands out for a checkpoint."""
+"""Ray: each actor keeps the blobs of some devices; `states` returns them for a checkpoint."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from ptncn.streaming import Advance
 
 
 class Worker:
-    """Some of the devices."""
+    """Holds the streams of some devices."""
 
     def __init__(self, states: dict[str, bytes] | None = None) -> None:
         self.advance = Advance(key="device", targets=("load",), timestamp="time", horizon=2)
         self.blobs = dict(states or {})
 
     def process(self, rows: list[dict[str, Any]]) -> list[Any]:
-        """What is made of rows of one device."""
+        """Results for rows of one device."""
         device = rows[0]["device"]
         self.blobs[device], results = self.advance(self.blobs.get(device), rows)
         return results
