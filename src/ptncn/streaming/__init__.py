@@ -1,4 +1,4 @@
-"""Live streams: learn from a feed, forecast it, and raise an alarm when it surprises."""
+"""Live streams: predictions, forecasts, anomaly scores and alarms for a feed, row by row."""
 
 from ptncn.streaming.calibration import Calibrator
 from ptncn.streaming.drift import DriftListener, PageHinkley

@@ -78,27 +78,27 @@ class Steps:
 
 @dataclass(slots=True)
 class Observation:
-    """One observation, what was expected of it, and how surprising it was. Values are in the units of the source."""
+    """The result for one row: its values, their prediction, and how unusual they are, in the units of the source."""
 
     index: int
-    """Observations before this one."""
+    """Number of rows before this one."""
     line: int
-    """Where it was in the source, from 1."""
+    """Line in the source, from 1."""
     key: str | None
     timestamp: str | float | None
     observed: dict[str, Value]
-    """None where nothing was observed."""
+    """The values of the targets; None if missing."""
     prediction: dict[str, Value] | None
     """Made before the observation was seen; None for the first."""
     forecast: list[dict[str, Value]]
-    """The next `horizon` observations, expected after this one was seen."""
+    """The next `horizon` rows, forecast after this one was seen."""
     lower: list[dict[str, Value]]
     """The bounds of the forecast, if there are any."""
     upper: list[dict[str, Value]]
     surprise: float | None
-    """½ Σ e²/v over the targets; None where nothing was observed or expected."""
+    """½ Σ e²/v over the targets; None if nothing was observed or predicted."""
     cause: str | None
-    """The target with the largest part in the surprise."""
+    """The target that contributes most to the surprise."""
     surprises: dict[str, float]
     """The part of each target in the surprise."""
     anomaly: float | None
@@ -296,7 +296,7 @@ MOST_PANELS = 12
 
 @dataclass
 class Forecast:
-    """What is expected, and what was seen before."""
+    """A forecast, with the rows before it."""
 
     columns: Columns
     entries: Vector
@@ -305,7 +305,7 @@ class Forecast:
     """(horizon, w) bounds, or (0, w) without any."""
     upper: Vector
     past: Vector
-    """(n, 2, w) the last observations and what had been predicted for them, the oldest first."""
+    """(n, 2, w) the last observations and their predictions, oldest first."""
     times: list[Any] | None
     """Dates of the steps ahead, if the stream has timestamps."""
     key: str | None = None
