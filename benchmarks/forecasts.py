@@ -3,9 +3,10 @@
     python benchmarks/forecasts.py                      # all, except what is already in the record
     python benchmarks/forecasts.py --models ptncn copy  # some of them
 
-Every model forecasts, then learns. The other models have settings chosen on data that is not scored
-(results/streams/comparison.json); on other streams, those of `DEFAULTS`. Slow models forecast only every `EVERY` rows;
-all are scored on the same rows. ETT and exchange rates come from `$PTNCN_DATA/streams`: 6,000 rows of the last
+Every model forecasts, then learns. The other models have settings chosen on data that is not scored: those in
+results/streams/comparison.json, or, on ETT and exchange rates, the best of `CANDIDATES`. The ESN and the LSTM iterate
+their one-step forecasts; the ESN with direct horizons has a readout for each. Slow models forecast only every `EVERY`
+rows; all are scored on the same rows. ETT and exchange rates come from `$PTNCN_DATA/streams`: 6,000 rows of the last
 column.
 """
 
@@ -15,7 +16,7 @@ import argparse
 import json
 import os
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +38,44 @@ LAGS, REFIT = 48, 200
 BLOCKS = 20
 """Parts of a stream over which errors are averaged before their spread is taken."""
 FILES = {"ETTh1": ("ETTh1.csv.gz", 1, 24), "ETTh2": ("ETTh2.csv.gz", 1, 24), "exchange": ("exchange_rate.csv.gz", 0, 7)}
-DEFAULTS: dict[str, Any] = {
-    "SNARIMAX": {"order": {"p": 12, "d": 1, "q": 0}, "regressor": "bayes"},
-    "Holt-Winters": {"alpha": 0.6, "rest": {"beta": 0.02, "gamma": 0.3, "season": True}},
-    "lstm-tbptt": {"hidden": (64,), "target": "both", "lr": 3e-3, "options": {"optimizer": "adam", "window": 10}},
-    "esn-rls": {"hidden": (100,), "target": "both", "options": {"forgetting": 0.999, "sr": 0.9, "input_scaling": 0.3}},
-}
+CANDIDATES: dict[str, list[dict[str, Any]]] = {
+    "SNARIMAX": [
+        {"order": {"p": p, "d": d, "q": 0}, "regressor": "bayes"} for p, d in ((2, 1), (12, 1), (25, 0), (25, 1))
+    ],
+    "Holt-Winters": [
+        {"alpha": 0.8, "rest": {}},
+        {"alpha": 0.6, "rest": {"beta": 0.02, "gamma": 0.3, "season": True}},
+        {"alpha": 0.2, "rest": {"beta": 0.02, "gamma": 0.1, "season": True}},
+    ],
+    "esn-rls": [
+        {
+            "hidden": (100,),
+            "target": target,
+            "options": {"forgetting": forgetting, "leak_rate": leak, "sr": 0.9, "input_scaling": 0.3},
+        }
+        for target, forgetting, leak in (
+            ("both", 0.999, 1.0), ("both", 0.9999, 0.3), ("change", 0.999, 1.0), ("change", 0.9999, 0.3),
+        )
+    ],
+    "lstm-tbptt": [
+        {"hidden": (64,), "target": target, "lr": lr, "options": {"optimizer": "adam", "window": 25, "stride": 5}}
+        for target, lr in (("both", 3e-3), ("both", 1e-2), ("change", 1e-3), ("change", 3e-3))
+    ],
+}  # fmt: skip
+"""Settings that rivals are tried with on streams that comparison.json does not have."""
 NAMES = [*(name for name in STREAMS if name != "approval + polls"), *FILES]
-MODELS = ("ptncn", "no network", "copy", "season", "lags", "Holt-Winters", "SNARIMAX", "esn-rls", "lstm-tbptt")
+MODELS = (
+    "ptncn",
+    "no network",
+    "copy",
+    "season",
+    "lags",
+    "Holt-Winters",
+    "SNARIMAX",
+    "esn-rls",
+    "esn direct",
+    "lstm-tbptt",
+)
 
 
 def load(name: str) -> tuple[np.ndarray, int]:
@@ -57,7 +88,7 @@ def load(name: str) -> tuple[np.ndarray, int]:
     return np.ascontiguousarray(table[:LONGEST, -1]), season
 
 
-def forecasts(model: str, name: str, y: np.ndarray, season: int) -> Iterator[np.ndarray]:
+def forecasts(model: str, setting: dict[str, Any], y: np.ndarray, season: int) -> Iterator[np.ndarray]:
     """After each row, the next values as far as HORIZONS ask."""
     last = HORIZONS[-1]
     match model:
@@ -78,11 +109,12 @@ def forecasts(model: str, name: str, y: np.ndarray, season: int) -> Iterator[np.
             for out in ptncn.streaming.Stream(([value] for value in y), horizon=last):
                 yield np.array([step["x0"] for step in out.forecast], dtype=float)
         case "Holt-Winters" | "SNARIMAX":
-            yield from by_river(model, chosen(model, name), y, season, last)
+            yield from by_river(model, setting, y, season, last)
+        case "esn direct":
+            yield from reservoir(y, last)
         case _:
-            setting = dict(chosen(model, name))
-            target = setting.pop("target")
-            learner = partial(default_learner, name=model, **setting)
+            target = setting["target"]
+            learner = partial(default_learner, name=model, **{k: v for k, v in setting.items() if k != "target"})
             stream = ptncn.streaming.Stream(([value] for value in y), learner, target=target)
             for t, _ in enumerate(stream):
                 asked = t > 0 and t % every(y) == 0
@@ -134,18 +166,68 @@ def by_river(model: str, setting: dict[str, Any], y: np.ndarray, season: int, la
             yield np.full(last, value)
 
 
+def reservoir(y: np.ndarray, last: int, units: int = 100, forgetting: float = 0.9995) -> Iterator[np.ndarray]:
+    """An echo state network whose readout, by recursive least squares, forecasts each horizon directly."""
+    draw = np.random.default_rng(0)
+    W = draw.normal(size=(units, units)) * (draw.random((units, units)) < 0.1)
+    W *= 0.9 / np.abs(np.linalg.eigvals(W)).max()
+    V = draw.uniform(-0.5, 0.5, size=(units, 3))
+    x, P, out = np.zeros(units), np.eye(units + 3), np.zeros((last, units + 3))
+    mean, variance, change = y[0], 0.0, 0.0
+    past: list[tuple[np.ndarray, np.ndarray, float, float]] = []
+    for t, value in enumerate(y):
+        rate = 1 / min(t + 1, 2000)
+        moved = value - (y[t - 1] if t else value)
+        variance += rate * ((value - mean) ** 2 - variance)
+        mean += rate * (value - mean)
+        change += rate * (moved**2 - change)
+        scale, step = np.sqrt(variance) + 1e-12, np.sqrt(change) + 1e-12
+        for h, (features, gain, before, unit) in enumerate(reversed(past)):
+            if unit > 1e-9:
+                out[h] += gain * (np.clip((value - before) / unit, -20, 20) - out[h] @ features)
+        inputs = np.clip([(value - mean) / scale, moved / step, 1.0], -6, 6)
+        x = np.tanh(W @ x + V @ inputs)
+        features = np.append(x, inputs)
+        k = P @ features
+        gain = k / (forgetting + features @ k)
+        P = (P - np.outer(gain, k)) / forgetting
+        if np.trace(P) > 1e6:
+            P = np.eye(len(P))
+        past = [*past, (features, gain, value, scale)][-last:]
+        yield value + scale * (out @ features)
+
+
+@cache
 def chosen(model: str, name: str) -> dict[str, Any]:
+    """The setting of a rival: one chosen before, or the candidate with the least error in the second half of what is
+    not scored, as a share of that of copying and over all horizons."""
     record = json.loads((ROOT / "results/streams/comparison.json").read_text(encoding="utf-8"))
-    found: dict[str, Any] = record["results"].get(model, {}).get(name, {}).get("setting", DEFAULTS[model])
-    return found
+    if name in record["results"].get(model, {}):
+        return dict(record["results"][model][name]["setting"])
+    if model not in CANDIDATES:
+        return {}
+    y, season = load(name)
+    known = y[: len(y) // 3]
+
+    def error(setting: dict[str, Any]) -> float:
+        found, copied = (
+            judge(known, list(forecasts(which, setting, known, season)), len(known) // 2) for which in (model, "copy")
+        )
+        return sum(found[h]["mae"] / copied[h]["mae"] for h in found)
+
+    return min(CANDIDATES[model], key=error)
 
 
 def measure(model: str, name: str) -> dict[str, Any]:
     """The mean absolute error at each horizon, and means over blocks."""
     y, season = load(name)
     begin = STREAMS[name].tuned if name in STREAMS else len(y) // 3
-    ahead = np.array(list(forecasts(model, name, y, season)))
-    found: dict[str, Any] = {}
+    setting = chosen(model, name)
+    return {"setting": setting, **judge(y, list(forecasts(model, setting, y, season)), begin)}
+
+
+def judge(y: np.ndarray, made: list[np.ndarray], begin: int) -> dict[str, Any]:
+    ahead, found = np.array(made), {}
     for horizon in HORIZONS:
         at = np.arange(-(-begin // every(y)) * every(y), len(y) - horizon, every(y))
         errors = np.abs(y[at + horizon] - ahead[at, horizon - 1])
@@ -162,16 +244,18 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
     parser.add_argument("--streams", nargs="+", default=NAMES, choices=NAMES)
     parser.add_argument("--again", action="store_true", help="measure what is in the record already")
+    parser.add_argument("--out", type=Path, default=RECORD)
     options = parser.parse_args()
-    record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    record = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
     record = {"command": "python benchmarks/forecasts.py", "results": record.get("results", {})}
     for model in options.models:
         for name in options.streams:
             results = record["results"].setdefault(model, {})
             if name not in results or options.again:
                 results[name] = measure(model, name)
-                RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-                print(model, name, {h: round(each["mae"], 4) for h, each in results[name].items()}, flush=True)
+                options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+                errors = {h: round(results[name][str(h)]["mae"], 4) for h in HORIZONS}
+                print(model, name, errors, flush=True)
 
 
 if __name__ == "__main__":

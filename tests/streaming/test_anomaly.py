@@ -73,23 +73,52 @@ def test_an_event_has_one_peak_and_one_alarm():
     assert scores.severity[1500] > 4
 
 
-@pytest.mark.parametrize(("share", "nines"), [(0.05, 3.5), (0.5, 4.5), (50.0, 6.5)])
-def test_a_value_outside_of_the_range_is_as_rare_as_it_is_far(share, nines):
+@pytest.mark.parametrize("share", [0.05, 0.5, 50.0])
+def test_a_value_outside_of_the_range_is_as_rare_as_a_record_and_as_it_is_far(share):
     values = np.arange(2001.0) % 2  # from 0 to 1, as expected
     values[-1] = 1.0 + share
+    nines = np.log10(2001 * share / 0.05)
     for last in (values[-1], 1.0 - values[-1]):
         values[-1] = last
         found = score(values, values, level_weight=0.0).unusual[-1]
         assert found == pytest.approx(nines / (nines + 3))
 
 
-def test_an_event_like_others_before_counts_for_less():
+def test_an_event_like_others_of_its_kind_before_counts_for_less():
     values, jumps = np.arange(6001.0) % 2, np.arange(600, 6000, 600)
-    values[jumps] = 1.5 ** np.arange(1, len(jumps) + 1)  # each outside of the range by half of it: 4.5 nines
-    scores = score(values, values, level_weight=0.0, quiet_weight=0.0, bulk=1e9)
-    np.testing.assert_allclose(scores.unusual[jumps], 4.5 / 7.5, rtol=1e-6)
-    nines = 4.5 - 0.5 * np.log10(1 + np.arange(len(jumps)) / 2)
-    np.testing.assert_allclose(scores.anomaly[jumps], nines / (nines + 3), rtol=1e-6)
+    values[jumps] = 1.5 ** np.arange(1, len(jumps) + 1)  # each outside of the range by half of it
+    options = {"level_weight": 0.0, "quiet_weight": 0.0, "bulk": 600.0}  # which bounds the nines of a record, too
+    scores = score(values, values, **options)
+    np.testing.assert_allclose(scores.unusual[jumps], np.log10(6000) / (np.log10(6000) + 3), rtol=1e-2)
+    before, faded = 0.0, (1 - 1 / 600) ** 600
+    for jump in jumps:
+        nines = np.log10(6000) - np.log10(1 + before / 2)
+        assert scores.anomaly[jump] == pytest.approx(nines / (nines + 3), rel=1e-2)
+        before = (before + 1) * faded
+
+
+def test_an_event_of_another_kind_counts_in_full():
+    draw = np.random.default_rng(9)
+    values = draw.normal(size=6000)
+    values[1000:5000:200] += 9.0  # points of the same height
+    repeated = score(values).anomaly[4800]
+    values[4800] = 0.0
+    values[4800:4830] = values[4799]  # and then nothing moves
+    assert repeated < 0.5 < score(values).anomaly[4800:4840].max()
+
+
+def test_alarms_follow_the_score():
+    """A row that gives an alarm is not much less unusual than one nearby that gives none."""
+    draw = np.random.default_rng(10)
+    values = draw.standard_t(3, size=20_000)
+    scores = score(values, rate=0.01)
+    alarms = np.flatnonzero(scores.alarm[1000:]) + 1000
+    covered = np.zeros(len(values), dtype=bool)
+    for alarm in alarms:
+        covered[alarm : alarm + 21] = True
+    other = np.where(covered, 0.0, scores.anomaly)
+    worse = sum(other[alarm - 50 : alarm + 51].max() > scores.anomaly[alarm] + 0.05 for alarm in alarms)
+    assert worse < 0.2 * len(alarms)
 
 
 @pytest.mark.parametrize("events", [0, 1])

@@ -3,30 +3,33 @@
 #include <math.h>
 #include <stdint.h>
 
-#define PAST 16
-enum { COUNT, BAR, LEFT, THRESHOLD, ACTIVE, BUDGET, SINCE, EVENTS, COMMON = EVENTS + PAST };
-enum { SEEN, LARGEST, LEAST, MOST, USUAL, BURST, LAST, MOVES, USUAL_MOVES, LEVEL, MEAN, VARIANCE, TAILS };
+#define PAST 6
+enum { POINT, BURST_EVENT, HIGH, LOW, QUIET_EVENT, RANGE, EVENTS };
+enum { BAR, LEFT, PAST_EVENTS, KEPT = PAST_EVENTS + PAST }; /* of each kind of event */
+enum { COUNT, ALARM_BAR, ALARM_LEFT, THRESHOLD, ACTIVE, BUDGET, SINCE, ALARM, COMMON = ALARM + EVENTS * KEPT };
+enum { SEEN, LARGEST, LEAST, MOST, USUAL, BURST, LEAN, LAST, MOVES, USUAL_MOVES, LEVEL, BRIEF, MEAN, VARIANCE, TAILS };
 enum { QUANTILE, EXCESS, NUMBER, SPREAD, PARTS };
-enum { POINT, BURSTS, LEVEL_HIGH, LEVEL_LOW, QUIET, KINDS };
+enum { POINTS, BURSTS, LEANS, LEVEL_HIGH, LEVEL_LOW, BRIEF_HIGH, BRIEF_LOW, QUIET, KINDS };
 #define OWN (TAILS + KINDS * PARTS)
 #define LONG 2000.0
 #define BEYOND 0.05
-#define BEYOND_NINES 3.5
+#define LEAST_EVENT 1.0
 #define LEAST_PAST 2.0
-#define PAST_STEP 0.25
+#define PAST_STEP 0.5
 #define FIRST_BUDGET 0.6
 #define MOST_BUDGET 5.0
 #define OVERDRAFT 0.3
 #define MOST_OVERDRAFT 10.0
-#define SEVERE 1.0
 #define AGAIN 2.0
 #define TOGETHER 20.0
 #define MANY 10.0
+#define HALF 3.0
+#define LEAST_THRESHOLD 0.1
 #define LN10 2.302585092994046
 
 typedef struct {
     int64_t columns, hold;
-    double share, cap, memory, window, quiet, level, bulk, fade, worse, repeat, level_weight, quiet_weight, rate, step, haste, spend;
+    double share, cap, memory, window, quiet, level, brief, bulk, fade, worse, repeat, level_weight, quiet_weight, rate, step, haste;
     int64_t events;
 } Setting;
 
@@ -61,35 +64,49 @@ static double tail(double *x, int kind, double value, double least, const Settin
     return found > -log10(s->share) ? found : 0;
 }
 
-/* How many nines a value has; `novelty` is how far the level is from the mean of all values, in their spread. */
-static double column(double *x, double y, double expected, const Setting *s, double *novelty) {
-    double n = x[SEEN] += 1, error = expected == expected ? fabs(y - expected) : 0;
-    if (n == 1) x[LEAST] = x[MOST] = x[LAST] = x[LEVEL] = x[MEAN] = y;
+static inline void follow(double *x, double value, double n, double rows) {
+    *x += larger(1 / n, 1 / rows) * (value - *x);
+}
+
+/* How many nines a value has by each kind of event, where that is more than `found`; how far the level is from the mean
+ * of all values, in their spread, is returned. */
+static double column(double *x, double y, double expected, const Setting *s, double *found) {
+    double n = x[SEEN] += 1, off = expected == expected ? y - expected : 0, error = fabs(off);
+    if (n == 1) x[LEAST] = x[MOST] = x[LAST] = x[LEVEL] = x[BRIEF] = x[MEAN] = y;
     x[LARGEST] = larger(x[LARGEST], fabs(y));
     double floor = 1e-9 * x[LARGEST] + 1e-300, usual = x[USUAL], range = x[MOST] - x[LEAST], near = 0.01 * range + floor / 2;
     double surprise = n > 2 && error > floor ? smaller(error / larger(usual, floor), 1e6) : 0;
     double taken = n > 30 && usual > 0 ? smaller(error, s->cap * usual) : error, moved = fabs(y - x[LAST]);
-    x[USUAL] += larger(1 / n, 1 / s->memory) * (taken - usual);
-    x[BURST] += larger(1 / n, 1 / s->window) * (smaller(surprise, s->cap) - x[BURST]);
-    x[MOVES] += larger(1 / n, 1 / s->quiet) * (moved - x[MOVES]);
-    x[USUAL_MOVES] += larger(1 / n, 1 / LONG) * (moved - x[USUAL_MOVES]);
-    x[LEVEL] += larger(1 / n, 1 / s->level) * (y - x[LEVEL]);
+    double capped = smaller(surprise, s->cap);
+    follow(x + USUAL, taken, n, s->memory);
+    follow(x + BURST, capped, n, s->window);
+    follow(x + LEAN, copysign(capped, off), n, s->window);
+    follow(x + MOVES, moved, n, s->quiet);
+    follow(x + USUAL_MOVES, moved, n, LONG);
+    follow(x + LEVEL, y, n, s->level);
+    follow(x + BRIEF, y, n, s->brief);
     double outside = larger(y - x[MOST], x[LEAST] - y), beyond = 0;
-    if (n > 30 && range > floor && outside > 0) beyond = larger(0, BEYOND_NINES + log10(outside / range / BEYOND));
+    if (n > 30 && range > floor && outside > 0) /* one row in n is a record */
+        beyond = larger(0, log10(smaller(n, s->bulk) * (outside / range) / BEYOND));
     double still = x[USUAL_MOVES] > floor ? -log(larger(x[MOVES] / x[USUAL_MOVES], 1e-3)) : 0;
-    double found = nines(x + TAILS, log1p(surprise), 0.15, s), burst = tail(x, BURSTS, x[BURST], 0.05, s);
-    found = surprise > 0 ? larger(found, burst) : 0; /* what was expected is not unusual, unless as a value */
-    found = larger(found, beyond);
-    found = larger(found, s->level_weight * tail(x, LEVEL_HIGH, x[LEVEL], near, s));
-    found = larger(found, s->level_weight * tail(x, LEVEL_LOW, -x[LEVEL], near, s));
-    found = larger(found, s->quiet_weight * tail(x, QUIET, still, 0.1, s));
-    double spread = sqrt(x[VARIANCE]), off = y - x[MEAN], rate = larger(1 / n, 1 / s->bulk);
-    *novelty = n > 30 && spread > floor ? smaller(fabs(x[LEVEL] - x[MEAN]) / spread, 4) : 0;
-    if (n > 30 && spread > 0) off = smaller(larger(off, -3 * spread), 3 * spread);
-    x[MEAN] += rate * off;
-    x[VARIANCE] += rate * (off * off * (1 - rate) - x[VARIANCE]);
+    double point = nines(x + TAILS, log1p(surprise), 0.15, s), burst = tail(x, BURSTS, x[BURST], 0.05, s);
+    burst = larger(burst, tail(x, LEANS, fabs(x[LEAN]), 0.05, s));
+    double high = tail(x, LEVEL_HIGH, x[LEVEL], near, s), low = tail(x, LEVEL_LOW, -x[LEVEL], near, s);
+    high = larger(high, tail(x, BRIEF_HIGH, x[BRIEF], near, s));
+    low = larger(low, tail(x, BRIEF_LOW, -x[BRIEF], near, s));
+    if (surprise > 0) /* what was expected is not unusual, unless as a value */
+        found[POINT] = larger(found[POINT], point), found[BURST_EVENT] = larger(found[BURST_EVENT], burst);
+    found[HIGH] = larger(found[HIGH], s->level_weight * high);
+    found[LOW] = larger(found[LOW], s->level_weight * low);
+    found[QUIET_EVENT] = larger(found[QUIET_EVENT], s->quiet_weight * tail(x, QUIET, still, 0.1, s));
+    found[RANGE] = larger(found[RANGE], beyond);
+    double spread = sqrt(x[VARIANCE]), away = y - x[MEAN], rate = larger(1 / n, 1 / s->bulk);
+    double novelty = n > 30 && spread > floor ? smaller(fabs(x[LEVEL] - x[MEAN]) / spread, 4) : 0;
+    if (n > 30 && spread > 0) away = smaller(larger(away, -3 * spread), 3 * spread);
+    x[MEAN] += rate * away;
+    x[VARIANCE] += rate * (away * away * (1 - rate) - x[VARIANCE]);
     x[LEAST] = smaller(x[LEAST], y), x[MOST] = larger(x[MOST], y), x[LAST] = y;
-    return found;
+    return novelty;
 }
 
 static inline int64_t step_of(double nines) {
@@ -97,48 +114,64 @@ static inline int64_t step_of(double nines) {
     return step <= 0 ? 0 : step >= PAST - 1 ? PAST - 1 : (int64_t)step;
 }
 
-/* The score of an event, discounted by the number `repeated` of earlier events that were as strong. */
-static double weigh_event(double *x, double found, int same, const Setting *s) {
-    double *past = x + EVENTS, repeated = 0;
-    int64_t now = step_of(found), before = step_of(x[BAR]);
-    for (int64_t k = now; k < PAST; k++) repeated += k == now ? past[k] / 2 : past[k];
-    if (x[COUNT] > (double)s->hold) {
-        if (same) past[before] = larger(0, past[before] - 1);
+/* Whether an event begins, or gets much worse: after a peak only what is worse, for `hold` rows. */
+static inline int begins(double found, double bar, int lasts, const Setting *s) {
+    return found > LEAST_EVENT && found > bar * (lasts ? 1 + s->worse : 1);
+}
+
+/* The score of an event, discounted by the number of earlier events of its kind that were as strong; 0 for none. */
+static double weigh(double *kept, double found, double count, const Setting *s) {
+    double *past = kept + PAST_EVENTS, as_strong = 0;
+    int lasts = kept[LEFT] > 0;
+    for (int k = 0; k < PAST; k++) past[k] *= 1 - 1 / s->bulk;
+    if (lasts) kept[LEFT] -= 1;
+    else kept[BAR] *= s->fade;
+    if (!begins(found, kept[BAR], lasts, s)) return 0;
+    int64_t now = step_of(found), before = step_of(kept[BAR]);
+    for (int64_t k = now; k < PAST; k++) as_strong += k == now ? past[k] / 2 : past[k];
+    if (count > (double)s->hold) {
+        if (lasts) past[before] = larger(0, past[before] - 1);
         past[now] += 1;
     }
-    return larger(1e-9, found - s->repeat * log10(1 + repeated));
+    kept[BAR] = found, kept[LEFT] = (double)s->hold;
+    return larger(1e-9, found - s->repeat * log10(1 + as_strong));
 }
 
 static void row(double *x, const double *y, const double *expected, const Setting *s, double *out) {
-    double found = 0, rate = s->rate, novelty = 0, each;
+    double found = 0, event = 0, rate = s->rate, novelty = 0, kinds[EVENTS] = {0}, before = 0;
     int64_t which = 0, known = 0;
     for (int64_t c = 0; c < s->columns; c++) {
         if (y[c] != y[c]) continue;
-        double nines = column(x + COMMON + c * OWN, y[c], expected[c], s, &each);
-        if (nines > found) found = nines, which = c;
-        novelty += each, known++;
+        novelty += column(x + COMMON + c * OWN, y[c], expected[c], s, kinds), known++;
+        for (int k = 0; k < EVENTS; k++)
+            if (kinds[k] > before) before = kinds[k], which = c;
     }
-    found = larger(0, found - log10((double)s->columns));
-    if (found > MANY) found = MANY * (1 + log(found / MANY));
     if (!x[COUNT]) x[THRESHOLD] = -log10(rate), x[BUDGET] = FIRST_BUDGET;
     x[COUNT] += 1;
-    for (int k = 0; k < PAST; k++) x[EVENTS + k] *= 1 - 1 / s->bulk;
-    int lasts = x[LEFT] > 0;
-    if (lasts) x[LEFT] -= 1;
-    else x[BAR] *= s->fade;
-    double peak = larger(s->events ? x[BAR] : 0, x[THRESHOLD]);
-    double event = found > x[BAR] * (lasts ? 1 + s->worse : 1) ? weigh_event(x, found, lasts, s) : 0;
+    for (int k = 0; k < EVENTS; k++) {
+        double each = larger(0, kinds[k] - log10((double)s->columns));
+        if (each > MANY) each = MANY * (1 + log(each / MANY));
+        found = larger(found, each);
+        event = larger(event, weigh(x + ALARM + k * KEPT, each, x[COUNT], s));
+    }
+    int lasts = x[ALARM_LEFT] > 0;
+    if (lasts) x[ALARM_LEFT] -= 1;
+    else x[ALARM_BAR] *= s->fade;
+    double peak = larger(s->events ? x[ALARM_BAR] : 0, x[THRESHOLD]);
+    if (event > x[ALARM_BAR] * (lasts ? 1 + s->worse : 1)) x[ALARM_BAR] = event, x[ALARM_LEFT] = (double)s->hold;
+    else event = 0;
+    /* alarms follow the score that is shown: what begins no event comes after all that does */
+    double shown = s->events ? larger(event, found / (found + HALF)) : found;
     double overdraft = smaller(MOST_OVERDRAFT, OVERDRAFT * rate * x[COUNT]);
-    if (event) x[BAR] = found, x[LEFT] = (double)s->hold;
-    x[BUDGET] = smaller(x[BUDGET] + s->spend * rate, MOST_BUDGET);
+    x[BUDGET] = smaller(x[BUDGET] + rate, MOST_BUDGET);
     x[SINCE] += 1;
-    int over = found > 0 && found > x[THRESHOLD], same = s->events && x[ACTIVE] > 0 && x[SINCE] * rate < 1;
-    int worse = found > peak + SEVERE, alarm = over && (!same || found > peak + AGAIN) && x[BUDGET] >= 1 - (worse ? overdraft : 0);
+    int over = shown > 0 && shown > x[THRESHOLD], same = s->events && x[ACTIVE] > 0 && x[SINCE] * rate < 1;
+    int alarm = over && (!same || shown > AGAIN * peak) && x[BUDGET] >= 1 - overdraft;
     x[ACTIVE] = over ? floor(smaller(TOGETHER, 0.2 / rate)) : larger(0, x[ACTIVE] - 1);
     if (alarm) x[BUDGET] -= 1, x[SINCE] = 0;
-    /* an event that does not end must not lower the threshold; where alarms are too rare, it falls faster */
-    double move = alarm ? 1 - rate : over ? 4 * rate : -rate * larger(1, 2 * x[BUDGET] - 1);
-    x[THRESHOLD] = larger(x[THRESHOLD] + (s->step + s->haste / rate) * move, 0.1);
+    /* an event that does not end must not lower the threshold; where alarms are due, it falls faster */
+    double move = alarm ? (1 - rate) * larger(1, 1 - x[BUDGET]) : over ? 4 * rate : -rate * larger(1, 2 * x[BUDGET] - 1);
+    x[THRESHOLD] = larger(x[THRESHOLD] + (s->step + s->haste / rate) * move, LEAST_THRESHOLD);
     out[0] = event, out[1] = found, out[2] = (double)alarm, out[3] = (double)which;
     out[4] = known ? novelty / (double)known : 0;
 }

@@ -9,16 +9,20 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-PAST = 16
+PAST = 6
 """Steps of strength by which past events are counted."""
-COMMON = ("count", "bar", "left", "threshold", "active", "budget", "since", *(f"events {k}" for k in range(PAST)))
-KINDS = ("point", "burst", "level high", "level low", "quiet")
+EVENTS = ("point", "burst", "high", "low", "quiet", "range")
+"""Kinds of events: each is compared with those of its own kind before."""
+ALARM = ("count", "bar", "left", "threshold", "active", "budget", "since")
+KEPT = ("bar", "left", *(f"past {k}" for k in range(PAST)))
+COMMON = (*ALARM, *(f"{kind} {part}" for kind in EVENTS for part in KEPT))
+TAILS = ("point", "burst", "lean", "level high", "level low", "brief high", "brief low", "quiet")
 PARTS = ("quantile", "excess", "number", "spread")
 SUMS = (
-    *("seen", "largest", "least", "most", "usual", "burst", "last"),
-    *("moves", "usual moves", "level", "mean", "variance"),
+    *("seen", "largest", "least", "most", "usual", "burst", "lean", "last"),
+    *("moves", "usual moves", "level", "brief", "mean", "variance"),
 )
-OWN = (*SUMS, *(f"{kind} {part}" for kind in KINDS for part in PARTS))
+OWN = (*SUMS, *(f"{tail} {part}" for tail in TAILS for part in PARTS))
 """What each column keeps."""
 
 
@@ -41,24 +45,24 @@ class AnomalySetting:
     """Rows in which a value that hardly moves is noticed."""
     level: float = 40.0
     """Rows over which a level is measured."""
+    brief: float = 5.0
+    """Rows over which a brief one is measured."""
     bulk: float = 10_000.0
     """Rows that tails and counts of events remember."""
     fade: float = 0.96
     """What a row leaves of a peak, after `hold` rows."""
     worse: float = 0.2
     """By this share of its nines."""
-    repeat: float = 0.5
-    """How much less an event counts that is like others before: so many nines for ten times as many."""
-    level_weight: float = 0.9
-    quiet_weight: float = 0.9
+    repeat: float = 1.0
+    """How much less an event counts that is like others of its kind before: so many nines for ten times as many."""
+    level_weight: float = 1.0
+    quiet_weight: float = 1.0
     rate: float = 0.01
     """Alarms a row."""
     step: float = 0.1
     """How far an alarm moves the threshold, in nines."""
     haste: float = 0.0005
     """How much farther, over the rate: rare alarms must count for more, or there are too many before they are rare."""
-    spend: float = 1.05
-    """So many times the rate are alarms raised at most, severe ones apart."""
     events: int = 1
     """1: an alarm is raised once for an event, and again where it lasts longer than 1 / rate rows; 0: for each row."""
 

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from ptncn.kernels import address, open_library
 from ptncn.streaming.anomaly import reference
 from ptncn.streaming.anomaly.layout import AnomalySetting, Array, width
+from ptncn.streaming.anomaly.reference import HALF
 from ptncn.streaming.storage import StateRows
 
-HALF = 3.0
-"""Nines of an anomaly of ½: one in a thousand rows."""
 AFTER = 0.25
 """What the novelty of a level adds up to at most, where no event begins."""
 
@@ -53,15 +52,16 @@ class Scores(NamedTuple):
 class Anomaly(StateRows):
     """Scores rows of `streams` independent streams by their values and what was expected of them.
 
-    A row is unusual as a surprise (its error, beside what is usual), in a burst of surprises, as a level above or
-    below most that were seen, or as values that hardly move. Each has a tail of its own, fitted to the stream as it
-    goes: the chance to exceed it is what makes a spiky stream comparable to a quiet one. A value outside of the range
-    of all before is unusual by how far. The least likely counts, in nines: 3 is one row in a thousand. After a peak,
-    only what is worse is a new event, for 100 rows; then the bar falls. An event like others before counts for
-    less.
+    A row is unusual as a surprise (its error, beside what is usual), in a burst of surprises or of errors to one side,
+    as a level above or below most that were seen, over few rows or many, as values that hardly move, or as a value
+    outside of the range of all before. Each has a tail of its own, fitted to the stream as it goes: the chance to
+    exceed it is what makes a spiky stream comparable to a quiet one. It is counted in nines: 3 is one row in a
+    thousand. After a peak, only what is worse is a new event, for 100 rows; then the bar falls. An event like others of
+    its kind before counts for less, and of what is left the least likely kind is the score.
 
-    An alarm is an event whose nines exceed a threshold, which rises with each alarm and falls between them, so that
-    there are `rate` alarms a row, and never many more. What never changes is never unusual.
+    An alarm is raised where the score exceeds a threshold, which rises with each alarm and falls between them, so that
+    there are `rate` alarms a row. Rows that begin no event come after all that do: they give alarms only where events
+    are rarer than the rate that was asked for. What never changes is never unusual.
 
     >>> scorer = Anomaly(AnomalySetting())
     >>> values = np.random.default_rng(0).normal(size=(500, 1))

@@ -5,29 +5,28 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ptncn.streaming.anomaly.layout import COMMON, KINDS, PARTS, PAST, SUMS, AnomalySetting, Array, split
+from ptncn.streaming.anomaly.layout import ALARM, EVENTS, KEPT, PARTS, SUMS, TAILS, AnomalySetting, Array, split
 
-EVENTS = len(COMMON) - PAST
-"""Where the counts of past events begin."""
 WARM = 30
 """Rows before a tail can be trusted."""
-LEAST = {"point": 0.15, "burst": 0.05, "quiet": 0.1}
+LEAST = {"point": 0.15, "burst": 0.05, "lean": 0.05, "quiet": 0.1}
 """The least mean excess; that of levels is 1 % of the range of values."""
-BEYOND, BEYOND_NINES = 0.05, 3.5
-"""A value outside of all before by this share of their range has so many nines; one more for ten times the share."""
-LEAST_PAST, PAST_STEP = 2.0, 0.25
-"""Events are counted by their nines, from these on, in such steps."""
+BEYOND = 0.05
+"""A value outside of all n before by this share of their range counts as one in n; one nine more for ten times it."""
+LEAST_EVENT, LEAST_PAST, PAST_STEP = 1.0, 2.0, 0.5
+"""Events have at least so many nines; they are counted by them, from these on, in such steps."""
 LONG = 2000
 """Rows over which the usual change from one value to the next is measured."""
 FIRST_BUDGET, MOST_BUDGET = 0.6, 5.0
-"""Alarms that may be raised: at the beginning, and at most, after a long time without any."""
-SEVERE = 1.0
-"""An event so many nines over the threshold and the peak before may overdraw the budget; where alarms are raised for
-each row, it is enough to be over the threshold."""
+"""Alarms that are due: at the beginning, and at most, after a long time without any. Where there are some, the
+threshold falls faster; where there were too many, an alarm raises it by more."""
+HALF = 3.0
+"""Nines of an anomaly of ½: one in a thousand rows."""
+LEAST_THRESHOLD = 0.1
 AGAIN = 2.0
-"""So many nines over the peak, an event that lasts is another one."""
+"""With so many times the nines of its peak, an event that lasts is another one."""
 OVERDRAFT, MOST_OVERDRAFT = 0.3, 10.0
-"""By how much: a share of the alarms that were to be expected so far."""
+"""How many more than are due may be raised: a share of the alarms that were to be expected so far, and at most."""
 MANY = 10.0
 """More nines than these, of which no data can tell, grow like a logarithm."""
 TOGETHER = 20
@@ -64,13 +63,14 @@ def nines(tail: Array, x: Array, least: Array | float, setting: AnomalySetting) 
 
 
 def columns(own: Array, y: Array, expected: Array, s: AnomalySetting) -> tuple[Array, Array]:
-    """(B, C) how many nines each value has, by the least likely of `KINDS`; and how far its level is from the mean of
+    """(B, C, EVENTS) how many nines each value has by each kind of event; and how far its level is from the mean of
     all values, in their spread."""
     part = {name: own[..., i] for i, name in enumerate(SUMS)}
     part["seen"] += 1
     n = part["seen"]
-    error = np.where(np.isnan(expected), 0.0, np.abs(y - expected))
-    for name in ("least", "most", "last", "level", "mean"):
+    signed = np.where(np.isnan(expected), 0.0, y - expected)
+    error = np.abs(signed)
+    for name in ("least", "most", "last", "level", "brief", "mean"):
         part[name][...] = np.where(n == 1, y, part[name])
     np.maximum(part["largest"], np.abs(y), out=part["largest"])
     floor = 1e-9 * part["largest"] + 1e-300
@@ -78,30 +78,38 @@ def columns(own: Array, y: Array, expected: Array, s: AnomalySetting) -> tuple[A
     near = 0.01 * (part["most"] - part["least"]) + floor / 2
     surprise = np.where((n > 2) & (error > floor), np.minimum(error / np.maximum(usual, floor), 1e6), 0.0)
     taken = np.where((n > WARM) & (usual > 0), np.minimum(error, s.cap * usual), error)
+    capped = np.minimum(surprise, s.cap)
     for name, x, rows in (
         ("usual", taken, s.memory),
-        ("burst", np.minimum(surprise, s.cap), s.window),
+        ("burst", capped, s.window),
+        ("lean", np.copysign(capped, signed), s.window),
         ("moves", moved, s.quiet),
         ("usual moves", moved, LONG),
         ("level", y, s.level),
+        ("brief", y, s.brief),
     ):
         part[name] += np.maximum(1 / n, 1 / rows) * (x - part[name])
     changes = part["usual moves"] > floor
     ratio = part["moves"] / np.where(changes, part["usual moves"], 1.0)
     still = np.where(changes, -np.log(np.maximum(ratio, 1e-3)), 0.0)
-    tails = own[..., len(SUMS) :].reshape(*own.shape[:-1], len(KINDS), len(PARTS))
-    found = np.where(surprise > 0, nines(tails[..., 0, :], np.log1p(surprise), LEAST["point"], s), 0.0)
-    found = np.maximum(found, beyond(part, y, floor))
-    level = part["level"].copy()
-    for kind, x, least, weight in (
-        ("burst", part["burst"].copy(), LEAST["burst"], 1.0),
-        ("level high", level, near, s.level_weight),
-        ("level low", -level, near, s.level_weight),
-        ("quiet", still, LEAST["quiet"], s.quiet_weight),
+    tails = own[..., len(SUMS) :].reshape(*own.shape[:-1], len(TAILS), len(PARTS))
+    level, brief = part["level"].copy(), part["brief"].copy()
+    found = np.zeros((*y.shape, len(EVENTS)))
+    found[..., 0] = np.where(surprise > 0, nines(tails[..., 0, :], np.log1p(surprise), LEAST["point"], s), 0.0)
+    for event, tail, x, least, weight in (
+        ("burst", "burst", part["burst"].copy(), LEAST["burst"], 1.0),
+        ("burst", "lean", np.abs(part["lean"]), LEAST["lean"], 1.0),
+        ("high", "level high", level, near, s.level_weight),
+        ("low", "level low", -level, near, s.level_weight),
+        ("high", "brief high", brief, near, s.level_weight),
+        ("low", "brief low", -brief, near, s.level_weight),
+        ("quiet", "quiet", still, LEAST["quiet"], s.quiet_weight),
     ):
-        each = nines(tails[..., KINDS.index(kind), :], x, least, s)
-        known = (each > -np.log10(s.share)) & ((surprise > 0) | (kind != "burst"))
-        found = np.maximum(found, np.where(known, weight * each, 0.0))
+        each = nines(tails[..., TAILS.index(tail), :], x, least, s)
+        known = (each > -np.log10(s.share)) & ((surprise > 0) | (event != "burst"))
+        kind = found[..., EVENTS.index(event)]
+        np.maximum(kind, np.where(known, weight * each, 0.0), out=kind)
+    found[..., EVENTS.index("range")] = beyond(part, y, floor, s)
     novelty = distance(part, y, floor, s)
     np.minimum(part["least"], y, out=part["least"])
     np.maximum(part["most"], y, out=part["most"])
@@ -109,13 +117,13 @@ def columns(own: Array, y: Array, expected: Array, s: AnomalySetting) -> tuple[A
     return found, novelty
 
 
-def beyond(part: dict[str, Array], y: Array, floor: Array) -> Array:
-    """(B, C) how many nines a value has that is outside of the range of all before."""
-    extent = part["most"] - part["least"]
+def beyond(part: dict[str, Array], y: Array, floor: Array, s: AnomalySetting) -> Array:
+    """(B, C) how many nines a value has that is outside of the range of all before: one row in n is a record."""
+    n, extent = part["seen"], part["most"] - part["least"]
     outside = np.maximum(y - part["most"], part["least"] - y)
-    known = (part["seen"] > WARM) & (extent > floor) & (outside > 0)
+    known = (n > WARM) & (extent > floor) & (outside > 0)
     share = np.where(known, outside, 1.0) / np.where(known, extent, 1.0)
-    return np.where(known, np.maximum(0.0, BEYOND_NINES + np.log10(share / BEYOND)), 0.0)
+    return np.where(known, np.maximum(0.0, np.log10(np.minimum(n, s.bulk) * share / BEYOND)), 0.0)
 
 
 def distance(part: dict[str, Array], y: Array, floor: Array, s: AnomalySetting) -> Array:
@@ -137,7 +145,7 @@ def step(
     for i, row in enumerate(rows.tolist()):
         common, own = split(state[row : row + 1], setting)
         known = ~np.isnan(values[i])
-        each, novelty = np.zeros(setting.columns), 0.0
+        each, novelty = np.zeros((setting.columns, len(EVENTS))), 0.0
         if known.any():
             mine = own[:, known]
             found, far = columns(mine, values[i : i + 1, known], expected[i : i + 1, known], setting)
@@ -148,42 +156,61 @@ def step(
 
 def step_of(nines: float) -> int:
     """Where events of so many nines are counted."""
-    return min(max(int((nines - LEAST_PAST) / PAST_STEP), 0), PAST - 1)
+    return min(max(int((nines - LEAST_PAST) / PAST_STEP), 0), len(KEPT) - 3)
 
 
-def repeated(past: Array, nines: float) -> float:
-    """How many events before were as strong; of those of the same step, half."""
-    now = step_of(nines)
-    return float(past[now] / 2 + past[now + 1 :].sum())
+def begins(found: float, bar: float, left: float, s: AnomalySetting) -> bool:
+    """Whether an event begins, or gets much worse: after a peak only what is worse, for `hold` rows."""
+    return found > LEAST_EVENT and found > bar * (1 + s.worse if left > 0 else 1.0)
 
 
-def judge(setting: AnomalySetting, common: Array, each: Array) -> tuple[float, float, float, float]:
-    """Event, nines, alarm and column of a row, from the nines of each column."""
-    which = int(np.argmax(each)) if each.max() > 0 else 0
-    found = max(0.0, float(each.max()) - float(np.log10(setting.columns)))
-    found = MANY * (1 + float(np.log(found / MANY))) if found > MANY else found
-    count, bar, left, threshold, active, budget, since = common[:EVENTS].tolist()
+def weigh(kept: Array, found: float, count: float, s: AnomalySetting) -> float:
+    """What an event of a kind is worth beside those of the kind before; 0 where none begins."""
+    bar, left = kept[:2].tolist()
+    past, lasts, worth = kept[2:], left > 0, 0.0
+    past *= 1 - 1 / s.bulk
+    left, bar = (left - 1, bar) if lasts else (left, bar * s.fade)
+    if begins(found, bar, lasts, s):
+        now, before = step_of(found), step_of(bar)
+        as_strong = float(past[now] / 2 + past[now + 1 :].sum())  # of those of the same step, half
+        worth = max(1e-9, found - s.repeat * float(np.log10(1 + as_strong)))
+        if count > s.hold:
+            past[before] = max(0.0, past[before] - lasts)
+            past[now] += 1
+        bar, left = found, float(s.hold)
+    kept[:2] = bar, left
+    return worth
+
+
+def judge(s: AnomalySetting, common: Array, each: Array) -> tuple[float, float, float, float]:
+    """Event, nines, alarm and column of a row, from the nines of each column by each kind of event."""
+    which = int(np.argmax(each.max(1))) if each.max() > 0 else 0
+    kinds = np.maximum(0.0, each.max(0) - np.log10(s.columns))
+    kinds = np.where(kinds > MANY, MANY * (1 + np.log(np.maximum(kinds, MANY) / MANY)), kinds)
+    found = float(kinds.max())
+    count, bar, left, threshold, active, budget, since = common[: len(ALARM)].tolist()
     if not count:
-        threshold, budget = -float(np.log10(setting.rate)), FIRST_BUDGET
-    past, lasts = common[EVENTS:], left > 0
-    past *= 1 - 1 / setting.bulk
-    left, bar = (left - 1, bar) if lasts else (left, bar * setting.fade)
-    event, worse_by = 0.0, found - max(bar if setting.events else 0.0, threshold)
-    if found > bar * (1 + setting.worse if lasts else 1.0):
-        event = max(1e-9, found - setting.repeat * float(np.log10(1 + repeated(past, found))))
-        if count + 1 > setting.hold:
-            past[step_of(bar)] = max(0.0, past[step_of(bar)] - lasts)
-            past[step_of(found)] += 1
-        bar, left = found, float(setting.hold)
-    over = found > 0 and found > threshold
-    budget = min(budget + setting.spend * setting.rate, MOST_BUDGET)
+        threshold, budget = -float(np.log10(s.rate)), FIRST_BUDGET
+    count, lasts = count + 1, left > 0
+    left, bar = (left - 1, bar) if lasts else (left, bar * s.fade)
+    kept = common[len(ALARM) :].reshape(len(EVENTS), len(KEPT))
+    event = max(weigh(kept[k], float(kinds[k]), count, s) for k in range(len(EVENTS)))
+    peak = max(bar if s.events else 0.0, threshold)
+    if event > bar * (1 + s.worse if lasts else 1.0):
+        bar, left = event, float(s.hold)
+    else:
+        event = 0.0
+    shown = max(event, found / (found + HALF)) if s.events else found  # what begins no event comes after all that does
+    over = shown > 0 and shown > threshold
+    budget = min(budget + s.rate, MOST_BUDGET)
     since += 1
-    same = setting.events and active > 0 and since * setting.rate < 1
-    overdraft = min(MOST_OVERDRAFT, OVERDRAFT * setting.rate * (count + 1)) if worse_by > SEVERE else 0.0
-    alarm = over and (worse_by > AGAIN or not same) and budget >= 1 - overdraft
-    active = float(int(min(TOGETHER, 0.2 / setting.rate))) if over else max(0.0, active - 1)
+    same = s.events and active > 0 and since * s.rate < 1
+    overdraft = min(MOST_OVERDRAFT, OVERDRAFT * s.rate * count)
+    alarm = over and (shown > AGAIN * peak or not same) and budget >= 1 - overdraft
+    active = float(int(min(TOGETHER, 0.2 / s.rate))) if over else max(0.0, active - 1)
     budget, since = (budget - 1, 0.0) if alarm else (budget, since)
-    move = 1 - setting.rate if alarm else setting.rate * (4 if over else -max(1.0, 2 * budget - 1))
-    threshold = max(threshold + (setting.step + setting.haste / setting.rate) * move, 0.1)
-    common[:EVENTS] = count + 1, bar, left, threshold, active, budget, since
+    fall = -4.0 if over else max(1.0, 2 * budget - 1)
+    move = (1 - s.rate) * max(1.0, 1 - budget) if alarm else -s.rate * fall
+    threshold = max(threshold + (s.step + s.haste / s.rate) * move, LEAST_THRESHOLD)
+    common[: len(ALARM)] = count, bar, left, threshold, active, budget, since
     return event, found, float(alarm), float(which)
