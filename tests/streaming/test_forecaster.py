@@ -253,3 +253,25 @@ def test_of_every_thousand_rows_the_bounds_hold_as_many_as_asked_for_also_after_
     origins = np.arange(n - 5000 - horizon, n - horizon)
     inside = (lower[origins] <= y[origins + horizon]) & (y[origins + horizon] <= upper[origins])
     np.testing.assert_allclose(inside.reshape(5, 1000).mean(1), 0.9, atol=0.02)
+
+
+def ahead_of(values: np.ndarray, horizon: int) -> np.ndarray:
+    """(T, horizon) forecasts after each row."""
+    forecaster = Forecaster(Setting(horizon=horizon))
+    rows = np.zeros(len(values), dtype=np.int64)
+    return forecaster.observe(np.ascontiguousarray(values, dtype=float)[:, None], rows=rows).mean[:, 0]
+
+
+def test_where_nothing_is_known_but_the_middle_the_median_is_forecast():
+    draw = np.random.default_rng(0)
+    values = np.where(draw.random(2000) < 0.05, draw.gamma(2, size=2000), 0.0)  # mostly zero
+    errors = np.abs(values[1012:] - ahead_of(values, 12)[1000:-12, -1])
+    assert errors.mean() < 1.05 * np.abs(values[1012:]).mean()  # copying has twice as much
+
+
+def test_a_season_that_grows_is_carried_on():
+    t = np.arange(240)
+    values = 100 + 2.0 * t + 30 * np.sin(2 * np.pi * t / 12) + np.random.default_rng(1).normal(size=240)
+    made = ahead_of(values, 24)
+    errors = np.abs(values[144:] - made[120:-24, -1])
+    assert errors.mean() < 0.25 * np.abs(values[144:] - values[120:-24]).mean()

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define EXPERTS 8 /* copy, two seasonal copies, and the blocks below */
+#define EXPERTS 10 /* copy, two seasonal copies, median, drift, and the blocks below */
 #define BLOCKS 5  /* network, long and short autoregression, two profiles */
 #define SEASONS 2
 #define WIDEST 4096 /* features of a block */
@@ -20,6 +20,9 @@
 #define SETTLED 8
 #define YOUNG 20.0
 #define MEMORY 1000
+#define DRIFT 1000 /* rows over which the mean change is taken */
+#define GAIN 20.0
+#define MIDDLE 0.01
 enum { NETWORK, LONG, SHORT, PROFILE };
 
 typedef struct {
@@ -33,8 +36,8 @@ typedef struct {
 } Block;
 
 typedef struct {
-    int64_t count, look, mean, variance, reach, history, season, profile, residual, regret, square, size, low, high, spread, owed, scored, trust;
-    int64_t made, outputs, base, last, scale, total;
+    int64_t count, look, mean, variance, reach, median, deviation, drift, history, season, profile, residual, regret, square, size, low, high, spread, owed, scored, trust;
+    int64_t made, outputs, base, last, scale, medians, drifts, total;
     Block block[BLOCKS];
 } Layout;
 
@@ -53,6 +56,7 @@ static int lay_out(const Setting *s, Layout *l) {
     if (s->history < 2 * s->lags + 2 || s->history < s->few + 1 || s->lags < s->short_lags) return 0;
     l->count = place(&at, 1), l->look = place(&at, 1);
     l->mean = place(&at, C), l->variance = place(&at, C), l->reach = place(&at, C);
+    l->median = place(&at, C), l->deviation = place(&at, C), l->drift = place(&at, C);
     l->history = place(&at, C * s->history);
     l->season = place(&at, C * SEASONS);
     l->profile = place(&at, C * SEASONS * (s->history / 2));
@@ -63,6 +67,7 @@ static int lay_out(const Setting *s, Layout *l) {
     int64_t lines = C * (H * (H + 1) / 2); /* for each horizon as many places as it has steps */
     l->made = place(&at, lines * 3), l->outputs = place(&at, lines * BLOCKS), l->base = place(&at, lines * SEASONS);
     l->last = place(&at, H * C), l->scale = place(&at, H * C);
+    l->medians = place(&at, H * C), l->drifts = place(&at, H * C);
     int64_t n[BLOCKS] = {1 + s->states + s->extra + C * (s->few + 1), s->lags + 2, s->short_lags + 2,
                          s->profile_lags + 1, s->profile_lags + 1};
     for (int j = 0; j < BLOCKS; j++) {
@@ -98,6 +103,7 @@ INLINE void add(double *restrict onto, const double *restrict x, double by, int6
     for (int64_t i = 0; i < n; i++) onto[i] += by * x[i];
 }
 
+INLINE double larger(double a, double b) { return a > b ? a : b; }
 INLINE double within(double x, double limit) { return x > limit ? limit : x < -limit ? -limit : x; }
 
 /* P ← (P − k kᵀ / (μ + zᵀ k)) / μ with k = P z, of which the lower triangle is kept; the gain is k / (μ + zᵀ k). */
@@ -172,11 +178,15 @@ INLINE void read_out(const Run *r, int64_t c, int64_t h, int64_t slot, double la
     }
 }
 
-/* The experts for horizon h of column c: simple rules, then the outputs of the blocks. */
-INLINE void experts(const Run *r, int64_t c, int64_t h, int64_t time, double last, const double *outputs, double *said) {
+/* The experts for horizon h of column c, of what was known in `slot`: simple rules, then the outputs of the blocks. */
+INLINE void experts(const Run *r, int64_t c, int64_t h, int64_t time, int64_t slot, const double *outputs, double *said) {
+    int64_t at = slot * r->set->columns + c, season = season_of(r, c, 0), ahead = h + 1;
+    double last = r->x[r->at->last + at], drift = r->x[r->at->drifts + at];
     said[0] = last;
-    for (int k = 0; k < SEASONS; k++) said[1 + k] = seasonal(r, c, season_of(r, c, k), time, h + 1, last);
-    for (int j = 0; j < BLOCKS; j++) said[1 + SEASONS + j] = outputs[j];
+    for (int k = 0; k < SEASONS; k++) said[1 + k] = seasonal(r, c, season_of(r, c, k), time, ahead, last);
+    said[1 + SEASONS] = r->x[r->at->medians + at];
+    said[2 + SEASONS] = said[1] + drift * (double)(season ? (ahead + season - 1) / season * season : ahead);
+    for (int j = 0; j < BLOCKS; j++) said[3 + SEASONS + j] = outputs[j];
 }
 
 /* Bounds in units of the spread, each moved by a step where it was exceeded, and back a little where it was not. What
@@ -205,15 +215,15 @@ INLINE void score(const Run *r, int64_t c, int64_t h, int64_t time, double y) {
     double *regret = r->x + l->regret + i * EXPERTS, *square = r->x + l->square + i * EXPERTS;
     int64_t kept = line(r, c, h, time - h - 1);
     double last = r->x[l->last + slot * C + c];
-    experts(r, c, h, time, last, r->x + l->outputs + kept * BLOCKS, said);
+    experts(r, c, h, time, slot, r->x + l->outputs + kept * BLOCKS, said);
     weigh(regret, square, weights);
     for (int j = 0; j < EXPERTS; j++) mixed += weights[j] * said[j];
     double n = r->x[l->scored + i] += 1, *usual = r->x + l->size + i, rate = 1 / n > 0.005 ? 1 / n : 0.005;
     double off = fabs(mixed - y), sign = (mixed > y) - (mixed < y), fade = 1 - (1 - s->fade) / sqrt((double)(h + 1));
-    *usual += rate * ((n > 10 && off > 5 * *usual ? 5 * *usual : off) - *usual);
+    *usual += rate * ((n > 10 && *usual > 0 && off > 5 * *usual ? 5 * *usual : off) - *usual);
     if (*usual > 0)
         for (int j = 0; j < EXPERTS; j++) {
-            double gain = within(sign * (mixed - said[j]) / *usual, 8.0);
+            double gain = within(sign * (mixed - said[j]) / *usual, GAIN);
             regret[j] = fade * regret[j] + gain;
             square[j] = fade * square[j] + gain * gain;
         }
@@ -245,12 +255,17 @@ INLINE double take(const Run *r, int64_t c, int64_t time, double y) {
     const Layout *l = r->at;
     int64_t L = s->history;
     double *mean = r->x + l->mean + c, *variance = r->x + l->variance + c, *history = r->x + l->history + c * L;
+    double *median = r->x + l->median + c, *deviation = r->x + l->deviation + c, *drift = r->x + l->drift + c;
     int missing = y != y, first = *variance < 0;
     if (missing) y = first || !time ? 0 : r->x[l->made + line(r, c, 0, time - 1) * 3];
     if (first && !missing) {
         for (int64_t i = 0; i < L; i++) history[i] = y;
-        *mean = y, *variance = 0;
+        *mean = y, *variance = 0, *median = y;
     } else if (!missing) {
+        double n = (double)(time + 1), moved = y - history[(time + L - 1) % L], far = fabs(y - *median);
+        *deviation += larger(1 / n, MIDDLE) * (far - *deviation);
+        *median += larger(2 / n, MIDDLE) * *deviation * ((y > *median) - (y < *median));
+        *drift += larger(1 / n, 1.0 / DRIFT) * (moved - *drift);
         double rate = 1 / (double)(time + 1 < 5000 ? time + 1 : 5000), off = y - *mean;
         if (time > 32 && *variance > 0) off = within(off, CLIP * sqrt(*variance));
         *mean += rate * off;
@@ -301,6 +316,7 @@ INLINE int64_t look(const Run *r, int64_t c, int64_t slot, int64_t time, double 
     double scale = measure(r->x + l->reach + c, square / (double)s->lags, time);
     scale = scale > floor ? scale : floor;
     r->x[l->last + slot * C + c] = y, r->x[l->scale + slot * C + c] = scale;
+    r->x[l->medians + slot * C + c] = r->x[l->median + c], r->x[l->drifts + slot * C + c] = r->x[l->drift + c];
     for (int64_t i = 0; i < s->lags; i++) z[i] = within(z[i] / scale, CLIP);
     double level = within((y - mean) / (spread > floor ? spread : floor), CLIP);
     memcpy(shared, z, (size_t)s->few * sizeof(double));
@@ -356,11 +372,11 @@ static void observe(const Run *r, const double *y, const double *states, const d
             read_out(r, c, h, slot, last, r->x + l->base + kept * SEASONS, base, pred);
             for (int j = 0; j < BLOCKS; j++)
                 outputs[j] = base[j] == base[j] ? base[j] + scale * within(pred[j], REACH) : last;
-            experts(r, c, h, time + 1 + h, last, outputs, said);
+            experts(r, c, h, time + 1 + h, slot, outputs, said);
             weigh(r->x + l->regret + i * EXPERTS, r->x + l->square + i * EXPERTS, weights);
             for (int j = 0; j < EXPERTS; j++) mixed += weights[j] * said[j];
             const double *trust = r->x + l->trust + i * 2;
-            double share = (trust[0] + PRIOR) / (trust[1] + PRIOR), spread = r->x[l->spread + i];
+            double share = trust[0] / (trust[1] + PRIOR * (double)(h + 1)), spread = r->x[l->spread + i];
             share = share < 0 ? 0 : share > 1 ? 1 : share;
             double *made = r->x + l->made + kept * 3;
             made[0] = said[0] + share * (mixed - said[0]);

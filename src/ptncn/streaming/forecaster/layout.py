@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-EXPERTS = ("copy", "season 1", "season 2", "network", "long", "short", "profile 1", "profile 2")
-BLOCKS = EXPERTS[3:]
+EXPERTS = ("copy", "season 1", "season 2", "median", "drift", "network", "long", "short", "profile 1", "profile 2")
+BLOCKS = EXPERTS[5:]
 """The experts that learn a readout."""
 SEASONS = 2
 
@@ -41,7 +41,7 @@ class Setting:
     ridge: float = 1.0
     clip: float = 4.0
     """An error of more than so many usual ones teaches as so many."""
-    fade: float = 0.998
+    fade: float = 0.9995
     """What a step leaves of the experts' regrets."""
     smoothing: float = 0.2
     """Share of the new value in a profile."""
@@ -76,6 +76,9 @@ def lay_out(setting: Setting) -> dict[str, Part]:
         "mean": ((C,), 0.0),
         "variance": ((C,), -1.0),
         "reach": ((C,), 0.0),
+        "median": ((C,), 0.0),
+        "deviation": ((C,), 0.0),
+        "drift": ((C,), 0.0),
         "history": ((C, L), 0.0),
         "season": ((C, SEASONS), 0.0),
         "profile": ((C, SEASONS, L // 2), np.nan),
@@ -94,6 +97,8 @@ def lay_out(setting: Setting) -> dict[str, Part]:
         "base": ((C, H * (H + 1) // 2, SEASONS), np.nan),
         "last": ((H, C), 0.0),
         "scale": ((H, C), 1.0),
+        "medians": ((H, C), 0.0),
+        "drifts": ((H, C), 0.0),
     }
     for name, n in features(setting).items():
         groups, targets = (1, C * H) if name == "network" else (C, H)

@@ -96,9 +96,10 @@ class Forecast(NamedTuple):
 class Forecaster(StateRows):
     """Forecasts the next `horizon` rows of `streams` independent streams after each observation.
 
-    Eight experts speak about each column and horizon: the last value; the value one season ago, of two seasons;
-    readouts of the network's states and few lags, of many lags with a long memory, and of few lags with a short one;
-    and two profiles of a season with an autoregression of what they leave over. The readouts are taught by recursive
+    Ten experts speak about each column and horizon: the last value; the value one season ago, of two seasons; the
+    median; the last value, or that of a season ago, moved on by the mean change; readouts of the network's states and
+    few lags, of many lags with a long memory, and of few lags with a short one; and two profiles of a season with an
+    autoregression of what they leave over. The readouts are taught by recursive
     least squares, directly for each horizon, with the features and the gain of when the forecast was made [^1].
     Weights that grow with the regret of not having followed an expert mix them [^2].
 

@@ -19,7 +19,15 @@ YOUNG = 20.0
 """Rows that readouts remember at first; then one more with each row, until forgetting sets in."""
 MEMORY = 1000
 """Rows over which the scale of changes is measured."""
-FIRST_BOUND, PRIOR = 2.5, 1.0
+GAIN = 20.0
+"""An expert's regret of a row is at most so many usual errors."""
+MIDDLE = 0.01
+"""Share by which a row moves the median."""
+DRIFT = 1000
+"""Rows over which the mean change from one value to the next is measured."""
+PRIOR = 1.0
+"""For how many times its steps a horizon counts as copied before anything was seen."""
+FIRST_BOUND = 2.5
 LEAST_BOUND, WIDEN = 0.1, 1.2
 OWED = 2000.0
 """Rows over which misses beyond those allowed are remembered."""
@@ -110,10 +118,19 @@ class Step:
         nothing = (back == 0) | (back > at) | (back - ahead >= L)
         return np.where(nothing, last[:, :, None, :], value)
 
-    def _experts(self, v: dict[str, Array], time: Rows, last: Array, outputs: Array) -> Array:
-        """(B, C, H, experts) simple rules, then the outputs of the blocks (B, C, H, BLOCKS)."""
+    def _experts(self, v: dict[str, Array], time: Rows, slot: Rows, outputs: Array) -> Array:
+        """(B, C, H, experts) what was known in `slot` (B, H): simple rules, then the outputs (B, C, H, BLOCKS)."""
+        last, median, drift = (self._known(v[name], slot) for name in ("last", "medians", "drifts"))
         seasonal = np.moveaxis(self._seasonal(v, time, last), 2, 3)
-        return np.concatenate([last[..., None], seasonal, outputs], axis=3)
+        season, ahead = self._seasons(v)[..., :1], self._h + 1
+        steps = np.where(season > 0, -(-ahead // np.maximum(season, 1)) * season, ahead)
+        drifted = seasonal[..., 0] + drift * steps
+        rules = np.stack([last, median, drifted], axis=3)
+        return np.concatenate([rules[..., :1], seasonal, rules[..., 1:], outputs], axis=3)
+
+    def _known(self, kept: Array, slot: Rows) -> Array:
+        """(B, C, H) what was kept (B, H, C) in the slot of each horizon."""
+        return np.swapaxes(kept[np.arange(len(kept))[:, None], slot], 1, 2)
 
     def _read_out(self, v: dict[str, Array], slot: Rows, last: Array, base: Array) -> tuple[Array, Array]:
         """(B, C, H, BLOCKS) bases and predictions in scales, from the features in `slot` (B, H)."""
@@ -138,16 +155,17 @@ class Step:
         value = np.where(np.isnan(y), 0.0, y)[:, :, None]
         slot, kept = origin % H, self._kept(origin)
         at = (np.arange(B)[:, None, None], np.arange(C)[None, :, None], kept[:, None, :])
-        last = v["last"][at[0], slot[:, None, :], at[1]]
-        scale = v["scale"][at[0], slot[:, None, :], at[1]]
-        said = self._experts(v, np.repeat(time[:, None], H, axis=1), last, v["outputs"][at])
+        last, scale = self._known(v["last"], slot), self._known(v["scale"], slot)
+        said = self._experts(v, np.repeat(time[:, None], H, axis=1), slot, v["outputs"][at])
         mixed = (weigh(v["regret"], v["square"]) * said).sum(-1)
         n = v["scored"] + known
         rate, off = np.maximum(1.0 / np.maximum(n, 1.0), 0.005), np.abs(mixed - value)
-        size = v["size"] + rate * (np.where((n > 10) & (off > 5 * v["size"]), 5 * v["size"], off) - v["size"])
+        size = v["size"] + rate * (
+            np.where((n > 10) & (v["size"] > 0) & (off > 5 * v["size"]), 5 * v["size"], off) - v["size"]
+        )
         positive = known & (size > 0)
         usual = np.where(size > 0, size, 1.0)
-        gain = np.clip(np.sign(mixed - value)[..., None] * (mixed[..., None] - said) / usual[..., None], -8.0, 8.0)
+        gain = np.clip(np.sign(mixed - value)[..., None] * (mixed[..., None] - said) / usual[..., None], -GAIN, GAIN)
         fade = (1.0 - (1.0 - s.fade) / np.sqrt(self._h + 1.0))[:, None]
         _put(v["regret"], positive[..., None], fade * v["regret"] + gain)
         _put(v["square"], positive[..., None], fade * v["square"] + gain * gain)
@@ -216,6 +234,13 @@ class Step:
         spread = v["variance"] + rate * (off * off * (1.0 - rate) - v["variance"])
         _put(v["variance"], ~missing, np.where(first, 0.0, spread))
         at = np.arange(B)
+        young = 1.0 / (time + 1.0)[:, None]
+        moved, off = y - v["history"][at, :, (time - 1) % L], y - v["median"]
+        deviation = v["deviation"] + np.maximum(young, MIDDLE) * (np.abs(off) - v["deviation"])
+        median = v["median"] + np.maximum(2 * young, MIDDLE) * deviation * np.sign(off)
+        drift = v["drift"] + np.maximum(young, 1.0 / DRIFT) * (moved - v["drift"])
+        for name, now, begun in (("median", median, y), ("deviation", deviation, 0.0), ("drift", drift, 0.0)):
+            _put(v[name], ~missing, np.where(first, begun, now))
         v["history"][at, :, time % L] = y
         season = self._seasons(v)
         b, c, k = np.nonzero(season)
@@ -238,6 +263,7 @@ class Step:
         change = y[..., None] - np.take_along_axis(v["history"], lags[:, None, :], axis=2)  # (B, C, lags)
         scale = np.maximum(self._measure(v["reach"], np.square(change).sum(2) / s.lags, time), floor)
         v["last"][at, slot], v["scale"][at, slot] = y, scale
+        v["medians"][at, slot], v["drifts"][at, slot] = v["median"], v["drift"]
         change = np.clip(change / scale[..., None], -CLIP, CLIP)
         level = np.clip((y - v["mean"]) / spread, -CLIP, CLIP)[..., None]
         one = np.ones((B, C, 1))
@@ -294,15 +320,14 @@ class Step:
         slot = np.repeat((time % H)[:, None], H, axis=1)
         kept = self._kept(np.repeat(time[:, None], H, axis=1))
         at = (np.arange(B)[:, None, None], np.arange(C)[None, :, None], kept[:, None, :])
-        last = v["last"][at[0], slot[:, None, :], at[1]]
-        scale = v["scale"][at[0], slot[:, None, :], at[1]]
+        last, scale = self._known(v["last"], slot), self._known(v["scale"], slot)
         bases, predicted = self._read_out(v, slot, last, v["base"][at])
         moved = np.clip(predicted, -REACH, REACH) * scale[..., None]
         outputs = np.where(np.isnan(bases), last[..., None], np.where(np.isnan(bases), 0.0, bases) + moved)
         v["outputs"][at] = outputs
-        said = self._experts(v, time[:, None] + 1 + self._h, last, outputs)
+        said = self._experts(v, time[:, None] + 1 + self._h, slot, outputs)
         mixed = (weigh(v["regret"], v["square"]) * said).sum(-1)
-        share = np.clip((v["trust"][..., 0] + PRIOR) / (v["trust"][..., 1] + PRIOR), 0.0, 1.0)
+        share = np.clip(v["trust"][..., 0] / (v["trust"][..., 1] + PRIOR * (self._h + 1.0)), 0.0, 1.0)
         mean = last + share * (mixed - last)
         spread = v["spread"] * np.exp(np.clip(self.setting.debt * v["owed"], -WIDEN, WIDEN))
         below, above = v["low"] * spread, v["high"] * spread
