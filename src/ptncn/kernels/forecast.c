@@ -17,6 +17,7 @@
 #define LEAST_BOUND 0.1
 #define WIDEN 1.2
 #define OWED 2000.0
+#define LATE 24.0
 #define SETTLED 8
 #define YOUNG 20.0
 #define MEMORY 1000
@@ -380,7 +381,7 @@ static void observe(const Run *r, const double *y, const double *states, const d
             share = share < 0 ? 0 : share > 1 ? 1 : share;
             double *made = r->x + l->made + kept * 3;
             made[0] = said[0] + share * (mixed - said[0]);
-            spread *= exp(within(s->debt * r->x[l->owed + i], WIDEN));
+            spread *= exp(within(s->debt / (1 + (double)h / LATE) * r->x[l->owed + i], WIDEN)); /* what is late must not swing */
             made[1] = r->x[l->low + i] * spread, made[2] = r->x[l->high + i] * spread;
             forecast[i] = made[0], lower[i] = made[0] - made[1], upper[i] = made[0] + made[2];
         }

@@ -48,7 +48,7 @@ class Setting:
     level: float = 0.9
     step: float = 0.005
     """How far a miss moves a bound, in mean absolute errors."""
-    widen: float = 0.03
+    widen: float = 0.02
     """Rate at which the mean absolute error follows, by which bounds are measured."""
     debt: float = 0.06
     """By what factor, as its logarithm, a miss beyond those allowed widens the bounds; 2,000 rows remember it."""

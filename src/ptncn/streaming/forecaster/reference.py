@@ -31,6 +31,8 @@ FIRST_BOUND = 2.5
 LEAST_BOUND, WIDEN = 0.1, 1.2
 OWED = 2000.0
 """Rows over which misses beyond those allowed are remembered."""
+LATE = 24.0
+"""Steps ahead at which bounds answer half as strongly to misses, of which they hear late."""
 
 Rows = NDArray[np.int64]
 
@@ -329,7 +331,7 @@ class Step:
         mixed = (weigh(v["regret"], v["square"]) * said).sum(-1)
         share = np.clip(v["trust"][..., 0] / (v["trust"][..., 1] + PRIOR * (self._h + 1.0)), 0.0, 1.0)
         mean = last + share * (mixed - last)
-        spread = v["spread"] * np.exp(np.clip(self.setting.debt * v["owed"], -WIDEN, WIDEN))
+        spread = v["spread"] * np.exp(np.clip(self.setting.debt / (1.0 + self._h / LATE) * v["owed"], -WIDEN, WIDEN))
         below, above = v["low"] * spread, v["high"] * spread
         v["made"][at] = np.stack([mean, below, above], axis=3)
         out[0][...], out[1][...], out[2][...] = mean, mean - below, mean + above
