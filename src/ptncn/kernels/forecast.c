@@ -13,7 +13,7 @@
 #define REACH 20.0
 #define EVERY 4
 #define FIRST_BOUND 2.5
-#define PRIOR 1.0
+#define PRIOR 2.0
 #define LEAST_BOUND 0.1
 #define WIDEN 1.2
 #define OWED 2000.0

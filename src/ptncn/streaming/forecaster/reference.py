@@ -25,7 +25,7 @@ MIDDLE = 0.01
 """Share by which a row moves the median."""
 DRIFT = 1000
 """Rows over which the mean change from one value to the next is measured."""
-PRIOR = 1.0
+PRIOR = 2.0
 """For how many times its steps a horizon counts as copied before anything was seen."""
 FIRST_BOUND = 2.5
 LEAST_BOUND, WIDEN = 0.1, 1.2
