@@ -1,6 +1,5 @@
 """The animation and the tables of the README show the records; `python tests/demo/test_readme.py` updates them."""
 
-import json
 import re
 from pathlib import Path
 
@@ -8,7 +7,7 @@ from PIL import Image
 
 from ptncn.demo import narrative
 from ptncn.demo.page import animate, shots
-from ptncn.demo.simulate import LSTM, NAMES, PTNCN
+from ptncn.demo.simulate import LSTM, NAMES, PTNCN, load_record
 from ptncn.experiments import find_experiment
 from ptncn.experiments.experiment import VARIANTS
 from ptncn.report.assessment import TableCell, cells_of, number, place
@@ -31,7 +30,7 @@ COMPARED = ("ptncn", "lstm-bptt")
 
 
 def recorded():
-    return json.loads(RECORD.read_text(encoding="utf-8"))
+    return load_record(RECORD)
 
 
 def table(record) -> str:

@@ -11,11 +11,13 @@ from ptncn.demo.simulate import (
     LSTM,
     PARTS,
     PTNCN,
+    RENAMED,
     SCENE,
     UNCORRECTED,
     count_weights,
     equal_units,
     halved,
+    load_record,
     make_learners,
     make_record,
     predictable,
@@ -108,3 +110,11 @@ def test_the_same_seed_gives_the_same_numbers_and_another_gives_others(record, s
 
 def test_the_record_is_plain_json(record):
     assert json.loads(json.dumps(record, allow_nan=False)) == record
+
+
+def test_a_record_with_former_names_is_read(record, tmp_path):
+    former = {new: old for old, new in RENAMED.items()}
+    tree = {former.get(name, name): value for name, value in record.items()}
+    tree["parts"] = [{former.get(name, name): value for name, value in part.items()} for part in tree["parts"]]
+    (tmp_path / "demo.json").write_text(json.dumps({**tree, "schema": 1}))
+    assert load_record(tmp_path / "demo.json") == json.loads(json.dumps(record))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -235,6 +237,14 @@ def _pixels(frames: Tensor) -> NDArray[np.uint8]:
 
 
 SCHEMA = 2
+RENAMED = {
+    "life": "stream",
+    "worlds": "datasets",
+    "looks": "evaluations",
+    "looked_at": "test_scenes",
+    "world": "dataset",
+}
+"""{former name: present name} of the keys of records of version 1."""
 POINTS = 40
 """Points of a curve in each part."""
 FIRST, LAST = 10, 50
@@ -282,6 +292,14 @@ def make_record(
             **{name: pack(frames) for name, frames in simulation.films.items()},
         },
     }
+
+
+def load_record(path: Path) -> dict[str, Any]:
+    """The record of a demo, with the present names of its keys."""
+    tree = json.loads(path.read_text(encoding="utf-8"))
+    record = {RENAMED.get(name, name): value for name, value in tree.items()}
+    record["parts"] = [{RENAMED.get(name, name): value for name, value in part.items()} for part in record["parts"]]
+    return {**record, "schema": SCHEMA}
 
 
 def _part(simulation: Simulation, part: int) -> dict[str, Any]:
