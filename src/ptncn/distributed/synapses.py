@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from ptncn import kernels
 from ptncn.distributed.ranks import Ranks
 from ptncn.updates import Synapses
 
 
-class RowSynapses(Synapses):
+class _Shared(Synapses):
+    """Matrices whose products are made by the kernel, which is faster than BLAS at the few rows of a batch."""
+
+    def _product(self, x: Tensor, onto: Tensor | None, scale: float) -> Tensor:
+        if self.queued or 0 in (*x.shape, *self.weight.shape):
+            return super().send(x, onto, scale)
+        out = kernels.multiply(x if scale == 1.0 else x * scale, self.weight)
+        return out if onto is None else out.add_(onto)
+
+
+class RowSynapses(_Shared):
     """Every rank has all the weights, sends some rows of the batch through them, and learns from all rows."""
 
     def __init__(self, weight: Tensor, ranks: Ranks) -> None:
@@ -16,14 +27,14 @@ class RowSynapses(Synapses):
         self.ranks = ranks
 
     def send(self, x: Tensor, onto: Tensor | None = None, scale: float = 1.0) -> Tensor:
-        own = super().send(x[self.ranks.share(len(x))], onto, scale)
+        own = self._product(x[self.ranks.share(len(x))], onto, scale)
         return self.ranks.gather_rows(own, len(x))
 
     def arrive(self) -> None:
         self.ranks.arrive()
 
 
-class UnitSynapses(Synapses):
+class UnitSynapses(_Shared):
     """Every rank has the weights to some of the units, sends all rows to those, and learns what they receive."""
 
     def __init__(self, weight: Tensor, ranks: Ranks) -> None:
@@ -36,7 +47,7 @@ class UnitSynapses(Synapses):
         return self.weight.shape[0], self.units
 
     def send(self, x: Tensor, onto: Tensor | None = None, scale: float = 1.0) -> Tensor:
-        own = super().send(x, None if onto is None else onto[:, self.columns], scale)
+        own = self._product(x, None if onto is None else onto[:, self.columns], scale)
         return self.ranks.gather_columns(own, self.units)
 
     def arrive(self) -> None:

@@ -175,4 +175,14 @@ static int check_update(const Update *u) {
     return check_matrix(&u->matrix, u->from, u->to, &u->rule);
 }
 
+static int check_product(const Product *p) {
+    REFUSE_UNLESS(p->bytes == (int64_t)sizeof(Product) && p->version == PTNCN_VERSION, BAD_VERSION);
+    REFUSE_UNLESS(p->real_bytes == 4 || p->real_bytes == 8, BAD_CODE);
+    REFUSE_UNLESS(within(p->from, 1, 3 * (int64_t)MOST_UNITS) && within(p->to, 1, MOST_UNITS), BAD_SIZE);
+    REFUSE_UNLESS(within(p->rows, 1, MOST_ROWS) && within(p->threads, 1, MOST_THREADS), BAD_SIZE);
+    REFUSE_UNLESS(has(p->x, p->rows * p->from) && has(p->weight, p->from * p->to), BAD_COUNT);
+    REFUSE_UNLESS(has(p->out, p->rows * p->to), BAD_COUNT);
+    return DONE;
+}
+
 #endif

@@ -82,10 +82,20 @@ int ptncn_update(const Update *update) {
     return update->real_bytes == 4 ? update_float32(update) : update_float64(update);
 }
 
+int ptncn_multiply(const Product *product) {
+    const int refusal = product ? check_product(product) : BAD_VERSION;
+    if (refusal) return refusal;
+#if AVX2
+    if (has_avx2()) return product->real_bytes == 4 ? product_float32_avx2(product) : product_float64_avx2(product);
+#endif
+    return product->real_bytes == 4 ? product_float32(product) : product_float64(product);
+}
+
 #define FIELD(type, name) #type " " #name ","
 const char *ptncn_layout(void) {
     return "Span:" SPAN_FIELDS(FIELD) ";Matrix:" MATRIX_FIELDS(FIELD) ";Rule:" RULE_FIELDS(FIELD)
-        ";Network:" NETWORK_FIELDS(FIELD) ";Held:" HELD_FIELDS(FIELD) ";Step:" STEP_FIELDS(FIELD) ";Update:" UPDATE_FIELDS(FIELD);
+        ";Network:" NETWORK_FIELDS(FIELD) ";Held:" HELD_FIELDS(FIELD) ";Step:" STEP_FIELDS(FIELD) ";Update:" UPDATE_FIELDS(FIELD)
+        ";Product:" PRODUCT_FIELDS(FIELD);
 }
 
 #define MESSAGE(code, message) message,

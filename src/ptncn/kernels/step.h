@@ -81,6 +81,11 @@ enum { R, W, E, B, C, G, WRITE, RATE, ANGLE, KINDS };                           
     F(int64_t, bytes) F(int64_t, version) F(int64_t, real_bytes) F(int64_t, from) F(int64_t, to)                  \
     F(int64_t, rows) F(int64_t, threads) F(Matrix, matrix) F(Span, pre) F(Span, post) F(Rule, rule)
 
+/* A product by itself: out = x W, (rows, to) from (rows, from) and (from, to) */
+#define PRODUCT_FIELDS(F)                                                                                         \
+    F(int64_t, bytes) F(int64_t, version) F(int64_t, real_bytes) F(int64_t, from) F(int64_t, to)                  \
+    F(int64_t, rows) F(int64_t, threads) F(Span, x) F(Span, weight) F(Span, out)
+
 typedef void *pointer;
 #define DECLARE(type, name) type name;
 typedef struct { SPAN_FIELDS(DECLARE) } Span;
@@ -90,6 +95,7 @@ typedef struct { NETWORK_FIELDS(DECLARE) } Network;
 typedef struct { HELD_FIELDS(DECLARE) } Held;
 typedef struct { STEP_FIELDS(DECLARE) } Step;
 typedef struct { UPDATE_FIELDS(DECLARE) } Update;
+typedef struct { PRODUCT_FIELDS(DECLARE) } Product;
 
 /* Why a call was refused, before writing anything */
 #define REFUSALS(F)                                                                                               \
@@ -106,6 +112,7 @@ enum { REFUSALS(LIST) REFUSAL_COUNT };
 
 EXPORT int ptncn_step(const Network *net, const Step *step);
 EXPORT int ptncn_update(const Update *update);
+EXPORT int ptncn_multiply(const Product *product);
 EXPORT const char *ptncn_layout(void);           /* "Span 16: pointer data, int64_t count; Matrix …" */
 EXPORT const char *ptncn_message(int refusal);
 
