@@ -1,4 +1,4 @@
-"""The compiled kernel, where it could be built. PyTorch does everything that it does, with the same numbers."""
+"""The compiled kernel, if it was built. PyTorch computes the same without it, up to rounding."""
 
 from ptncn.kernels.bindings import (
     KernelError,

@@ -1,9 +1,9 @@
-"""The boundary: how libraries, tensors, arrays and structures reach C.
+"""The interface to C: libraries, tensors, arrays and structures.
 
-`step.h` is the one description of what crosses. The library hands out the fields of its structures as text, and the
-ctypes structures here are made from that text, so the two cannot differ. C is given memory only as spans, which `span`
-alone makes of tensors, after checking type, device and contiguity. C compares each span's count with what it will
-touch, and every code with those it knows, before it writes anything; what it refuses raises `KernelError`.
+`step.h` is the single description of the interface. The library exports the fields of its structures as text, from
+which the ctypes structures here are built, so the two cannot differ. Memory is passed only as spans, which `span` makes
+from tensors after checking type, device and contiguity. Before it writes anything, C checks the count of each span
+against what it will access, and every code against those it implements; a refused call raises `KernelError`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from torch import Tensor
 
 
 def open_library(name: str, without: str = "Python does its work") -> ctypes.CDLL | None:
-    """A library beside this file; None where it was not built or cannot be loaded, or where `PTNCN_KERNEL=0`.
+    """A library next to this file; None if it was not built, cannot be loaded, or if `PTNCN_KERNEL=0`.
 
-    `without` says in the warning what happens without it. Callers cache the result.
+    `without` is the part of the warning that says what happens instead. Callers cache the result.
     """
     if os.environ.get("PTNCN_KERNEL", "1") == "0":
         return None
@@ -40,12 +40,12 @@ def open_library(name: str, without: str = "Python does its work") -> ctypes.CDL
 
 
 def library_path(name: str) -> Path:
-    """Where `setup.py` puts a library: beside this file, under a name that no import finds."""
+    """Where `setup.py` puts a library: next to this file, under a name that Python cannot import."""
     return Path(__file__).with_name(f"{name}.kernel{'.dll' if sys.platform == 'win32' else '.so'}")
 
 
 def address(name: str, array: NDArray[Any], dtype: DTypeLike, *shape: int) -> ctypes.c_void_p:
-    """Where C finds an array of exactly this type and shape; the caller holds on to it during the call.
+    """The address of an array of exactly this type and shape; the caller keeps it alive during the call.
 
     >>> address("values", np.zeros((2, 3)), np.float64, 2, 4)
     Traceback (most recent call last):
@@ -57,7 +57,7 @@ def address(name: str, array: NDArray[Any], dtype: DTypeLike, *shape: int) -> ct
 
 
 VERSION = 5
-"""PTNCN_VERSION of the header that this package was written for."""
+"""PTNCN_VERSION of the header that this package expects."""
 
 
 INSTEAD = "steps run in PyTorch"
@@ -101,13 +101,13 @@ def structure(name: str) -> Any:
 
 
 def new(name: str, **fields: Any) -> Any:
-    """A structure with its size, its version and these fields; the rest is absent."""
+    """A structure with its size, its version and these fields; all others are absent."""
     made = structure(name)
     return made(bytes=ctypes.sizeof(made), version=VERSION, **fields)
 
 
 def span(tensor: Tensor, dtype: torch.dtype) -> tuple[int, int]:
-    """Address and number of elements of memory that C may use; the caller holds on to the tensor during the call."""
+    """Address and number of elements of memory that C may use; the caller keeps the tensor alive during the call."""
     if tensor.dtype is not dtype or not tensor.is_contiguous() or not tensor.is_cpu:
         raise KernelError(
             f"expected a contiguous {dtype} tensor on the CPU, got {tensor.dtype} on {tensor.device} "
@@ -126,13 +126,13 @@ def spans(dtype: torch.dtype, **tensors: Tensor | None) -> dict[str, int]:
 
 
 def array(kind: Any, values: list[Any]) -> tuple[Any, int, int]:
-    """A ctypes array, which the caller holds on to, its address, and its length."""
+    """A ctypes array, which the caller keeps alive, its address, and its length."""
     made = (kind * len(values))(*values)
     return made, ctypes.addressof(made), len(values)
 
 
 def check(function: str, code: int) -> None:
-    """Raise what the kernel refused."""
+    """Raise `KernelError` for the code of a refusal."""
     if code:
         library = load()
         assert library is not None
@@ -140,13 +140,13 @@ def check(function: str, code: int) -> None:
 
 
 LARGE = 1 << 16
-"""Weights that are worth waking threads for."""
+"""Smallest matrix that is worth several threads."""
 
 
 def update(rule: Any, weight: Tensor, first: Tensor | None, second: Tensor | None, pre: Tensor, post: Tensor) -> None:
-    """Move `weight` (from, to) and its moments against preᵀ post, in one pass over them.
+    """Step `weight` (from, to) and its moments against preᵀ post, in one pass.
 
-    The gradient is made a few rows at a time and never kept.
+    The gradient is computed a few rows at a time and never stored.
     """
     library = load()
     assert library is not None

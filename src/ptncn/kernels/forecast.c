@@ -393,8 +393,8 @@ int64_t forecast_size(const Setting *setting) {
     return lay_out(setting, &layout) ? layout.total : 0;
 }
 
-/* Streams `rows`, in this order, each observe one of `count` rows; a stream may come more than once. Returns how many
- * were worked off, fewer where a stream's season has to be looked for before it goes on; or below 0, what was wrong. */
+/* Streams `rows` each observe one of `count` rows, in order; a stream may occur more than once. Returns the number of
+ * rows processed, which is lower if a season must be detected before a stream continues; or a negative error code. */
 int64_t forecast_step(const Setting *setting, double *state, int64_t streams, int64_t width, const int64_t *rows,
                       int64_t count, const double *values, const double *states, const double *extra, double *expected,
                       double *forecast, double *lower, double *upper) {
