@@ -43,21 +43,24 @@ class Campaign:
     options: dict[str, Any] = field(default_factory=lambda: {"preset": "best"})
 
 
-COUPLED = {
-    "preset": "best", "teaching": "coupled", "biases": False, "output_bias": "zero", "optimizer": "rmsprop",
-    "lr": 0.0006, "beta": 0.25,
-}  # fmt: skip
+STEADY = {"preset": "best", "optimizer": "rmsprop", "lr": 0.0006, "schedule": None, "weight_std": 0.025}
+COUPLED = {**STEADY, "teaching": "coupled", "biases": False, "output_bias": "zero"}
 MEMORY = {"preset": "best", "memory": 128}
-CONSTANT = {**MEMORY, "schedule": None, "lr": 0.0004}
+CONSTANT = {**MEMORY, "schedule": None, "lr": 0.0001}
+MEAN = {"reduction": "mean"}
+LARGE = {**CONSTANT, **MEAN, "lr": 0.0004}
 UNBOUNDED = {"activation": "relu"}
 CAMPAIGNS = {
-    "video-constant": Campaign("video", 10, 20, (1000, 1000, 1000)),
-    "video-falling": Campaign("video", 10, 20, (1000, 1000, 1000), falls_to=0.05),
+    "video-constant": Campaign("video", 10, 20, (1000, 1000, 1000), options=STEADY),
+    "video-falling": Campaign("video", 10, 20, (1000, 1000, 1000), falls_to=0.05, options=STEADY),
+    "video-best": Campaign("video", 10, 20, (1000, 1000, 1000)),
     "video-coupled": Campaign("video", 10, 20, (1000, 1000, 1000), options=COUPLED),
     "text-constant": Campaign("text", 5, 50, (600,), options=CONSTANT),
-    "text-falling": Campaign("text", 5, 50, (600,), options=MEMORY),
-    "text-constant-relu": Campaign("text", 5, 50, (600,), options=CONSTANT | UNBOUNDED),
-    "text-falling-relu": Campaign("text", 5, 50, (600,), options=MEMORY | UNBOUNDED),
+    "text-constant-mean": Campaign("text", 5, 50, (600,), options=CONSTANT | MEAN),
+    "text-constant-large": Campaign("text", 5, 50, (600,), options=LARGE),
+    "text-constant-relu": Campaign("text", 5, 50, (600,), options=LARGE | UNBOUNDED),
+    "text-falling": Campaign("text", 5, 50, (600,), options=MEMORY | MEAN),
+    "text-falling-relu": Campaign("text", 5, 50, (600,), options=MEMORY | MEAN | UNBOUNDED),
 }
 
 

@@ -3,7 +3,8 @@
     python benchmarks/video.py results/learners/video.json --seeds 3
     python benchmarks/video.py adam.json --option optimizer='"adam"' --option lr=0.0004
 
-Settings are chosen by the validation error; `--test` also measures the test error.
+A seed sets the weights, the videos and their order. Settings are chosen by the validation error; `--test` also measures
+the test error.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ BATCH, CHECKED = 20, 200
 
 
 def run(arguments: argparse.Namespace, options: dict[str, Any]) -> dict[str, Any]:
-    train = bouncing("mnist", "train", size=arguments.videos)
+    seed = options["seed"]
+    train = bouncing("mnist", "train", size=arguments.videos, seed=seed)
     net = PTNCN(train.input_size, [arguments.units] * arguments.layers, output="bernoulli", **options)
-    batches = train.batches(BATCH, shuffle_seed=options["seed"])
-    row = {"seed": options["seed"], "learnt": errors(net, batches, learn=True)}
+    batches = train.batches(BATCH, shuffle_seed=seed)
+    row = {"seed": seed, "learnt": errors(net, batches, learn=True)}
     for split in ("valid", *(["test"] if arguments.test else [])):
-        row[split] = errors(net, bouncing("mnist", split, size=CHECKED).batches(50), learn=False)
+        row[split] = errors(net, bouncing("mnist", split, size=CHECKED, seed=seed).batches(50), learn=False)
     print(json.dumps(row), flush=True)
     return row | {"network": net.options()}
 

@@ -17,6 +17,7 @@ import pytest
 import ptncn
 from ptncn.cli import app
 from ptncn.network import PRESETS, Config
+from ptncn.network.config import FOR_OUTPUT, make_config
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src/ptncn"
@@ -41,10 +42,12 @@ def somewhere(tmp_path, monkeypatch):
 
 
 def preset_table() -> str:
-    rows = [f"| option | {' | '.join(f'`{name}`' for name in PRESETS)} |", "|---" * (len(PRESETS) + 1) + "|"]
-    configs = [Config(**options) for options in PRESETS.values()]
+    chosen = {f"`{name}`": make_config(name, {}) for name in PRESETS}
+    chosen |= {f"`{name}`, {output}": make_config(name, {}, output) for name, output in FOR_OUTPUT}
+    rows = [f"| option | {' | '.join(chosen)} |", "|---" * (len(chosen) + 1) + "|"]
+    configs = [config.to_json() for config in chosen.values()]
     for option in dataclasses.fields(Config):
-        values = [repr(getattr(config, option.name)) for config in configs]
+        values = [repr(config[option.name]) for config in configs]
         shown = [f"`{value}`" if value == values[0] else f"**`{value}`**" for value in values]
         rows.append(f"| `{option.name}` | {' | '.join(shown)} |")
     return "\n".join(rows) + "\n"

@@ -79,9 +79,12 @@ def trace_memory(shape: Shape, budget: float, threads: int) -> dict[str, Any]:
 
 
 def _on_symbols(shape: Shape, memory: int) -> Callable[[int], None]:
-    """Learn from sequences of random symbols; every symbol is as frequent as every other."""
+    """Learn from sequences of random symbols, the most frequent k times as frequent as number k, as in text."""
     network = PTNCN(shape.inputs, shape.sizes[1:], output="categorical", preset="best", memory=memory)
-    drawn = torch.randint(shape.inputs, (SEQUENCE, shape.batch), generator=torch.Generator().manual_seed(0))
+    frequent = 1 / torch.arange(1, shape.inputs + 1)
+    chance = torch.Generator().manual_seed(0)
+    drawn = torch.multinomial(frequent, SEQUENCE * shape.batch, replacement=True, generator=chance)
+    drawn = drawn.view(SEQUENCE, shape.batch)
     frames = torch.nn.functional.one_hot(drawn, shape.inputs).float()
 
     def run(count: int) -> None:

@@ -22,7 +22,7 @@ def test_the_page_is_that_of_the_records() -> None:
 
 def test_a_run_that_got_worse_is_above_its_best() -> None:
     *_, row = table("text", {"worse": run(2.0, 1.6, 1.68)}).splitlines()
-    assert row == "| `worse` | adam, 0.004, constant | 3 of 5 | 1.600 | 1.680 | 5.0 % | 2.0 → 4.0 | 1.0 → 1.0 |"
+    assert row == "| `worse` | adam, 0.004, constant | 3 of 5 | 1.600 | 1.680 | 5.00 % | 2.0 → 4.0 | 1.0 → 1.0 |"
 
 
 def test_step_sizes_are_told_as_they_fall() -> None:

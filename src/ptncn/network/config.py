@@ -222,9 +222,17 @@ PRESETS: dict[str, dict[str, Any]] = {
 """Options that differ from the defaults of `Config`."""
 
 FOR_OUTPUT: dict[tuple[str, str], dict[str, Any]] = {
+    ("best", "bernoulli"): {
+        "weight_std": 0.006,
+        "optimizer": "adam",
+        "beta2": 0.99,
+        "lr": 0.001,
+        "schedule": {"kind": "root", "steps": 1000, "final": 0.1},
+    },
     ("best", "categorical"): {
         "activation": "relu6",
         "beta": 0.15,
+        "reduction": "sum",  # a row counts the same in a batch of any size
         "optimizer": "adam",
         "lr": 0.004,
         "schedule": {"kind": "root", "steps": 100},
