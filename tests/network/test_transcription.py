@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from transcription import Transcription, cosine_to
+from transcription import Transcription, cosine_to, root_to
 
 from ptncn import PTNCN
 from ptncn.updates import Schedule
@@ -13,8 +13,12 @@ AUTHORS = {
     "e_rule": "transpose", "rescale": "clip", "mean": "after", "opt": "nesterov", "lr": 0.075, "max_norm": None,
 }  # fmt: skip
 BEST = {
-    "beta": 0.25, "e_rule": "transpose", "rescale": "none", "mean": "before", "opt": "rmsprop", "lr": 0.0006,
-    "kappa": 0.01, "c_mean": True,
+    "beta": 0.25, "e_rule": "transpose", "rescale": "none", "mean": "before", "opt": "adam", "beta2": 0.99,
+    "lr": 0.001, "lr_at": root_to(0.1, 1000), "kappa": 0.01, "c_mean": True,
+}  # fmt: skip
+BEST_FOR_TEXT = {
+    **BEST, "phi": "relu6", "phi_o": "relu6", "beta": 0.15, "mean": None, "beta2": 0.999, "lr": 0.004,
+    "lr_at": root_to(0, 100),
 }  # fmt: skip
 SMALL, SMALL_WORDS = {"teaching": "small", "displacement_decay": 0.9}, {"kappa": 0.01, "rho": 0.9}
 ADAPTIVE = {"lr": 0.003}
@@ -147,6 +151,11 @@ def test_fifty_learning_steps_agree(variant, depth):
 @pytest.mark.parametrize("variant", ["paper", "authors", "transpose", "rmsprop", "mean bias"])
 def test_each_output_agrees(variant, output):
     agree(SIZES[2], output, *VARIANTS[variant])
+
+
+@pytest.mark.usefixtures("either_path")
+def test_the_preset_best_agrees_on_text():
+    agree(SIZES[1], "categorical", {"preset": "best"}, BEST_FOR_TEXT)
 
 
 @pytest.mark.parametrize(

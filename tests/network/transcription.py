@@ -14,6 +14,7 @@ PHI = {
     "identity": lambda a: a,
     "sigmoid": lambda a: 1 / (1 + np.exp(-a)),
     "relu": lambda a: np.maximum(a, 0),
+    "relu6": lambda a: np.clip(a, 0, 6),
     "leaky_relu": lambda a: np.where(a > 0, a, 0.01 * a),
 }
 OUT = {
@@ -26,6 +27,7 @@ PAPER = {
     "K": 1, "pre": "y", "w_error": "e", "e_rule": "temporal", "e_sign": 1, "e_factor": 1.0, "xi": 0.0,
     "first": False, "rescale": "unit", "radius": 1.0, "mean": None, "opt": "sgd", "lr": 0.035, "mu": 0.95,
     "max_norm": 30.0, "decay": 0.0, "lr_at": lambda t: 1.0, "kappa": None, "rho": 0.99, "reach": None, "c_mean": False,
+    "beta2": 0.999,
 }  # fmt: skip
 
 
@@ -201,9 +203,14 @@ class Transcription:
             m[1] = 0.99 * m[1] + 0.01 * g * g
             return g / (np.sqrt(m[1]) + 1e-8)
         m[0] = 0.9 * m[0] + 0.1 * g
-        m[1] = 0.999 * m[1] + 0.001 * g * g
-        return m[0] / (1 - 0.9**t) / (np.sqrt(m[1] / (1 - 0.999**t)) + 1e-8)
+        beta2 = self.o["beta2"]
+        m[1] = beta2 * m[1] + (1 - beta2) * g * g
+        return m[0] / (1 - 0.9**t) / (np.sqrt(m[1] / (1 - beta2**t)) + 1e-8)
 
 
 def cosine_to(final, steps):
     return lambda t: final + (1 - final) * 0.5 * (1 + math.cos(math.pi * min(t / steps, 1)))
+
+
+def root_to(final, steps):
+    return lambda t: max(1 / math.sqrt(1 + t / steps), final)
