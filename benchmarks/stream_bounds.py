@@ -4,7 +4,7 @@
 
 Every 2,500 rows a stream switches its noise, its season or its level, where its name says so. A block counts by when
 its forecasts were made. The first 1,000 rows do not count. The rates by which bounds follow were chosen on the seeds 0
-and 1; others are measured.
+to 3; others are measured.
 """
 
 from __future__ import annotations

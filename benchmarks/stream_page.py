@@ -23,6 +23,10 @@ def page(read: Callable[[str], Record]) -> str:
     parts = [comparison(record)]
     if forecasts := read("forecasts"):
         parts.append(stream_sections.ahead(forecasts))
+    if bounds := read("bounds"):
+        parts.append(stream_sections.bounds(bounds))
+    if forecasts:
+        parts.append(stream_sections.pictures(list(forecasts["results"]["copy"])))
     parts += [after_a_switch(record), alarms(read("alarms"))]
     if anomalies := read("anomalies"):
         parts.append(stream_sections.anomalies(anomalies))
@@ -120,10 +124,9 @@ def alarms(record: Record) -> list[str]:
         for rate, found in stream["rates"].items():
             precision = "–" if found["precision"] is None else f"{found['precision']:.2f}"
             share = found["false_alarm_rate"] / float(rate)
-            told = f"{share:.2f} ×" if float(rate) * found["ordinary"] / passes >= 5 else "too short to tell"
-            lines.append(
-                f"| {first} | {rate} | {found['recall']:.2f} | {precision} | {found['false_alarm_rate']:.5f} | {told} |"
-            )
+            times = f"{share:.2f} ×" if float(rate) * found["ordinary"] / passes >= 5 else "too short to tell"
+            false = f"{found['false_alarm_rate']:.5f} | {times}"
+            lines.append(f"| {first} | {rate} | {found['recall']:.2f} | {precision} | {false} |")
             first = " | | | | "
     return [*lines, ""]
 
