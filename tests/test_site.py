@@ -40,3 +40,8 @@ def test_the_api_reference_shows_signatures_and_docstrings(site):
     text = (site / "api/network.html").read_text(encoding="utf-8")
     assert 'id="ptncn.network.PTNCN"' in text
     assert "Predicts the next observation of a sequence" in text
+
+
+def test_examples_in_docstrings_are_shown_as_code(site):
+    for page in (site / "api").glob("*.html"):
+        assert "<blockquote>" not in page.read_text(encoding="utf-8"), f"{page.name}: an example is shown as a quote"
