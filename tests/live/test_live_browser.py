@@ -333,6 +333,8 @@ def test_an_alarm_is_shown_and_acknowledged(window, stream):
             f"return Number(document.getElementById('download').href.match(/start=(\\d+)/)[1]) % 86400 / 60 <= {oldest}"
         )
     )
+    (why,) = (alarm.why for alarm in page._alarms if alarm.row == oldest)
+    assert why in text(window, "chosen")
     click(window, "#alarms li:last-child button:last-child")
     wait(lambda: text(window, "open") == str(count - 1))
     click(window, "#acknowledge-all")

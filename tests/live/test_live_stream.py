@@ -11,7 +11,7 @@ import pytest
 from ptncn.live import Pace, StreamPage
 from ptncn.live import stream as module
 from ptncn.live.messages import Visitor, parse
-from ptncn.live.track import ALARM, ANOMALY, EACH, ROW, TARGETS, MiddleHalf, X
+from ptncn.live.track import ALARM, ANOMALY, EACH, ROW, TARGETS, MiddleHalf, Track, X
 from ptncn.streaming import Stream
 from ptncn.streaming.formats import make_writer
 from ptncn.streaming.session import Session
@@ -137,6 +137,9 @@ def test_alarms_are_listed_and_acknowledged_once_for_all():
     header, _, _ = look(page)
     assert [alarm["row"] for alarm in header["alarms"]] == places[::-1]
     assert header["open_alarms"] == len(places)
+    jumps = [alarm for alarm in header["alarms"] if alarm["row"] % 150 == 120]
+    assert jumps
+    assert all(alarm["cause"] == "a" and "had a larger error" in alarm["why"] for alarm in jumps)
     for _ in range(2):  # a second time changes nothing
         say(page, Visitor(), "acknowledge", int(places[0]))
         header, _, _ = look(page)
@@ -249,3 +252,40 @@ def test_the_output_of_a_stream_is_the_same_bytes_with_and_without_the_page(tmp_
         return (tmp_path / name).read_bytes()
 
     assert run("with", True) == run("without", False)
+
+
+NOISE = np.random.default_rng(0).normal(0, 0.1, 600)
+
+
+@pytest.mark.parametrize(
+    ("observed", "expected", "words"),
+    [
+        (
+            np.append(NOISE, 3.0),
+            np.zeros(601),
+            "3 came, 0 was expected; none of the 600 rows before had a larger error",
+        ),
+        (np.append(NOISE, 3.0), np.append(NOISE, 3.0), "3 came; none of the 600 rows before had a higher value"),
+        (np.append(NOISE, -3.0), np.append(NOISE, -3.0), "-3 came; none of the 600 rows before had a lower value"),
+        (np.append(NOISE, [0.3, -0.3] * 5), np.zeros(610), "the error of the last 10 rows is 0.3 on average"),
+        (np.append(NOISE, [0.2] * 60), np.append(NOISE, [0.2] * 60), "the mean of the last 40 rows is 0.2"),
+        (np.append(NOISE, [0.0] * 21), np.append(NOISE, [0.0] * 21), "the last 20 rows hardly moved"),
+    ],
+)
+def test_an_alarm_is_explained_by_what_stands_out(observed, expected, words):
+    track = Track(2, 1000)
+    table = np.zeros((len(observed), TARGETS + 2 * EACH))
+    table[:, TARGETS] = table[:, TARGETS + 1] = np.arange(len(observed)) % 7  # as always
+    table[:, TARGETS + EACH], table[:, TARGETS + EACH + 1] = observed, expected
+    table = np.concatenate([table, table[:5]])
+    table[:, X] = np.arange(len(table))
+    track.ring.append(table)
+    target, said = track.explain(5)
+    assert target == 1
+    assert said.startswith(words)
+
+
+def test_rows_like_all_others_need_no_explanation():
+    track = Track(1, 1000)
+    track.ring.append(np.zeros((100, TARGETS + EACH)))
+    assert track.explain(0) is None

@@ -34,6 +34,7 @@ class Browser:
         self.address = address
         session = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": OPTIONS}})
         self.address = f"{address}/session/{session['sessionId']}"
+        self.debugger: str = session["capabilities"]["goog:chromeOptions"]["debuggerAddress"]
 
     def emulate(self, width: int, *, scheme: str = "light", motion: str = "no-preference", media: str = "") -> None:
         """A screen of so many pixels, and what its reader prefers."""

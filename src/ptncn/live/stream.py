@@ -28,7 +28,7 @@ from ptncn.live.track import (
     X,
     thin_out,
 )
-from ptncn.streaming import Results, Stream
+from ptncn.streaming import Observation, Results, Stream
 from ptncn.streaming.session import BLOCK, KEYED_BLOCK
 from ptncn.system import one_line
 
@@ -93,15 +93,16 @@ class StreamPage:
             if not self._tracks:
                 self._begin(results)
             x = self._positions(results)
-            if results.keys is None:
-                self._track("").add(results, np.arange(len(results)), x, self._places)
-            else:
-                keys = np.array(results.keys, dtype=object)
-                for key in dict.fromkeys(results.keys):
-                    rows = np.flatnonzero(keys == key)
-                    self._track(key).add(results, rows, x[rows], self._places)
-            for row in np.flatnonzero(results.steps.alarm).tolist():
-                self._alert(results, row, float(x[row]))
+            keys = np.array(results.keys or [""] * len(results), dtype=object)
+            alarms = []
+            for key in dict.fromkeys(keys.tolist()):
+                rows = np.flatnonzero(keys == key)
+                track = self._track(key)
+                track.add(results, rows, x[rows], self._places)
+                places = np.flatnonzero(results.steps.alarm[rows])[-MOST_ALARMS:]
+                alarms += [(int(rows[place]), track, len(rows) - 1 - int(place)) for place in places]
+            for row, track, skip in sorted(alarms, key=lambda alarm: alarm[0])[-MOST_ALARMS:]:
+                self._alert(results, row, float(x[row]), track, skip)
             self._version += 1
 
     def replay(self) -> None:
@@ -180,16 +181,26 @@ class StreamPage:
         self._tracks[key] = track
         return track
 
-    def _alert(self, results: Results, row: int, x: float) -> None:
+    def _alert(self, results: Results, row: int, x: float, track: Track, skip: int) -> None:
         seen = results.row(row)
         when = None if seen.timestamp is None else str(seen.timestamp)
-        cause = seen.cause or (self.targets[0] if len(self.targets) == 1 else None)
+        cause, why = self._explain(seen, track, skip)
         if len(self._alarms) == MOST_ALARMS and not self._alarms[0].acknowledged:
             self._count_open(self._alarms[0], -1)
-        alarm = Alarm(seen.index, x, when, seen.key, cause, seen.severity)
+        alarm = Alarm(seen.index, x, when, seen.key, cause, why, seen.severity)
         self._alarms.append(alarm)
         self._count_open(alarm, 1)
         self._alarm_changes += 1
+
+    def _explain(self, seen: Observation, track: Track, skip: int) -> tuple[str | None, str]:
+        """The target that an alarm is about, and what is unusual about it."""
+        if seen.cause is not None and seen.cause not in self.targets:  # a category, or a target that is not shown
+            expected = None if seen.prediction is None else seen.prediction[seen.cause]
+            return seen.cause, f"{seen.observed[seen.cause]} came, {expected} was expected"
+        found = track.explain(skip, None if seen.cause is None else self.targets.index(seen.cause))
+        if found is None:
+            return seen.cause, "several small differences from what was expected"
+        return self.targets[found[0]], found[1]
 
     def _count_open(self, alarm: Alarm, change: int) -> None:
         track = self._tracks.get(alarm.key or "")
@@ -259,8 +270,8 @@ class StreamPage:
             ]
         yield ",".join(f'"{name}"' if set(name) & set('",\n') else name for name in names) + "\n"
         for row in rows.tolist():
-            x = np.datetime64(round(row[X] * 1000), "ms").item().isoformat() if self.timed else repr(row[X])
-            yield ",".join([x, *("" if value != value else repr(value) for value in row[1:])]) + "\n"
+            x = np.datetime64(round(row[X] * 1000), "ms").item().isoformat() if self.timed else _written(row[X])
+            yield ",".join([x, *map(_written, row[1:])]) + "\n"
 
     def _acknowledge(self, alarms: list[Alarm]) -> None:
         with self._lock:
@@ -326,3 +337,8 @@ class StreamPage:
             {"key": key, "alarms": track.open_alarms, "highest": finite(track.highest), "rows": track.ring.total}
             for key, track in ((key, self._tracks[key]) for key in keys)
         ]
+
+
+def _written(value: float) -> str:
+    """A number in a CSV file; nothing for NaN."""
+    return "" if value != value else str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +19,10 @@ ones and those of the middle half."""
 EACH = 6
 MIDDLE = 0.5
 """Probability of the inner bounds."""
+PAST = 1000
+"""Rows that an alarm is compared with, to say what is unusual about it."""
+RARE = 0.005
+"""Two explanations whose shares of rows differ by less are about as good; the simpler one is given."""
 
 
 @dataclass
@@ -33,6 +36,9 @@ class Alarm:
     """Its timestamp, as it came."""
     key: str | None
     cause: str | None
+    """The target that it is about."""
+    why: str
+    """What is unusual about it, in words."""
     severity: float
     acknowledged: bool = False
 
@@ -73,6 +79,25 @@ class Track:
         scores = np.nan_to_num(steps.anomaly[rows])
         self.highest = max(self.highest * 0.995**n, float(scores.max()))
 
+    def explain(self, skip: int, first: int | None = None) -> tuple[int, str] | None:
+        """Which target of the row `skip` rows before the newest stands out, and how, in words; None if none does.
+
+        The target `first` is preferred to others that stand out as much.
+        """
+        rows = self.ring.last(PAST, skip)
+        targets = rows[:, TARGETS:].reshape(len(rows), -1, EACH)
+        found = [
+            (share, target != first, order, target, words)
+            for target in range(targets.shape[1])
+            for order, (share, words) in enumerate(explanations(targets[:, target, 0], targets[:, target, 1]))
+        ]
+        least = min((share for share, *_ in found), default=1.0)
+        if least > 0.1:
+            return None
+        good = [each for each in found if each[0] <= least + RARE]
+        *_, target, words = min(good, key=lambda each: each[1:4])
+        return target, words
+
     def _add_bounds(self, results: Results, rows: NDArray[np.intp], places: list[int], targets: Table) -> None:
         """The bounds of a row are those of the forecast one step before it."""
         steps = results.steps
@@ -90,13 +115,61 @@ class Track:
         self._middle.follow(targets[:, :, 0], made)
         self.fan = self._middle.widen(made[-1:])[0]
 
-    def _against_copy(self, error: Table, copied: Table) -> float:
-        """The error as a share of that of copying the last row, older rows fading away."""
+    def _against_copy(self, error: Table, copied: Table) -> Table:
+        """The error as a share of that of copying the last row, after each row; older rows fade away."""
         scored = ~(np.isnan(error) | np.isnan(copied))
-        fade = FADING ** int(scored.sum())
-        self._error = fade * self._error + float(error[scored].sum())
-        self._copy_error = fade * self._copy_error + float(copied[scored].sum())
-        return math.sqrt(self._error / self._copy_error) if self._copy_error else math.nan
+        fade = FADING ** np.cumsum(scored)
+        errors = fade * (self._error + np.cumsum(np.where(scored, error, 0.0) / fade))
+        copies = fade * (self._copy_error + np.cumsum(np.where(scored, copied, 0.0) / fade))
+        self._error, self._copy_error = float(errors[-1]), float(copies[-1])
+        shares = np.full(len(error), np.nan)
+        np.divide(errors, copies, out=shares, where=copies > 0)
+        return np.sqrt(shares)
+
+
+def explanations(observed: Table, expected: Table) -> Iterator[tuple[float, str]]:
+    """What can be unusual about the last of some rows, the simplest first: for each, the share of the rows before it
+    that were at least as unusual, and words. These are the five ways in which a row can be rare: `docs/streams.md`.
+
+    >>> quiet = np.sin(np.arange(300.0))
+    >>> min(explanations(np.append(quiet, 8.0), np.append(quiet + 0.1, 0.5)))[1]
+    '8 came, 0.5 was expected; none of the 300 rows before had a larger error'
+    """
+    error = np.abs(observed - expected)
+    usual = float(np.nanmedian(error[:-1])) if np.isfinite(error[:-1]).any() else 0.0
+    value, guess = observed[-1], expected[-1]
+    level, moves = rolling(observed, 40), rolling(np.abs(np.diff(observed, prepend=np.nan)), 20)
+    size = f"{level[-1]:.4g}"
+    came = f"{value:.4g} came, {guess:.4g} was expected"
+    burst = rolling(np.minimum(error, 8 * usual), 10)
+    for series, fact, more in (
+        (error, came, "had a larger error"),
+        (observed, f"{value:.4g} came", "had a higher value"),
+        (-observed, f"{value:.4g} came", "had a lower value"),
+        (burst, f"the error of the last 10 rows is {burst[-1]:.4g} on average", "had a larger one"),
+        (level, f"the mean of the last 40 rows is {size}", "had a higher one"),
+        (-level, f"the mean of the last 40 rows is {size}", "had a lower one"),
+        (-moves, f"the last 20 rows hardly moved, by {moves[-1]:.4g} a row", "moved less"),
+    ):
+        past = series[:-1][np.isfinite(series[:-1])]
+        if len(past) >= 20 and np.isfinite(series[-1]):
+            count = int((past >= series[-1]).sum())
+            yield count / len(past), f"{fact}; {count or 'none'} of the {len(past):,} rows before {more}"
+
+
+def rolling(series: Table, window: int) -> Table:
+    """The mean of each value and those before it in the window, values that are missing left out; NaN at the start.
+
+    >>> rolling(np.array([1.0, 3.0, np.nan, 5.0]), 2)
+    array([nan,  2.,  3.,  5.])
+    """
+    known = np.isfinite(series)
+    total, count = (np.cumsum(np.append(0.0, each)) for each in (np.where(known, series, 0.0), known))
+    means = np.full(len(series), np.nan)
+    if len(series) >= window:
+        count = count[window:] - count[:-window]
+        np.divide(total[window:] - total[:-window], count, out=means[window - 1 :], where=count > 0)
+    return means
 
 
 class MiddleHalf:
@@ -166,10 +239,11 @@ class Ring:
         self._rows[np.arange(self.total, self.total + len(rows)) % len(self._rows)] = rows
         self.total += len(rows)
 
-    def last(self, count: int = 1) -> Table:
-        """A copy of the last `count` rows, fewer if there are fewer."""
-        count = min(count, len(self))
-        return self._rows[np.arange(self.total - count, self.total) % len(self._rows)]
+    def last(self, count: int = 1, skip: int = 0) -> Table:
+        """A copy of the last `count` rows before the newest `skip`, fewer if there are fewer."""
+        stop = self.total - min(skip, len(self))
+        count = min(count, len(self) - min(skip, len(self)))
+        return self._rows[np.arange(stop - count, stop) % len(self._rows)]
 
     def span(self) -> tuple[float, float]:
         """The first column of the oldest row and of the newest."""

@@ -36,15 +36,15 @@ export class Chart {
     const options = this.make(colour);
     const tall = options.scales?.x?.time ? 34 : 22;
     const axes = (options.axes ?? [{}, {}]).map((each, index) => ({ ...axis, ...(index ? { size: 46 } : { size: tall, values: options.scales?.x?.time ? TIMES : undefined }), ...each }));
-    const series = options.series.map((each) => ({ ...each, value: this.orNewest(each.value) }));
+    const series = options.series.map((each) => ({ ...each, value: this.orNewest(each) }));
     const width = Math.max(this.place.clientWidth, 200);
     this.plot = new uPlot({ width, height: this.height, ...options, axes, series }, this.data, this.place);
   }
 
-  // The legend shows what is below the pointer, and the newest values where there is none.
-  orNewest(write) {
+  // The legend shows what is below the pointer, and the newest values where there is none, of some series those after.
+  orNewest({ value: write, later = 0 }) {
     return (plot, value, series, index) => {
-      const at = index ?? this.newest;
+      const at = index ?? (this.newest === null ? null : this.newest + later);
       return write(plot, at === null ? null : (plot.data[series]?.[at] ?? null));
     };
   }

@@ -22,26 +22,31 @@ function keep(list, wanted, name, make, update) {
   items.forEach((item, place) => { if (list.children[place] !== item) list.insertBefore(item, list.children[place] ?? null); });
 }
 
-const at = (alarm) => alarm.when?.replace("T", " ") ?? `row ${alarm.row.toLocaleString("en")}`;
+export const at = (alarm) => alarm.when?.replace("T", " ") ?? `row ${alarm.row.toLocaleString("en")}`;
 
 export function listAlarms(list, alarms, chosen, { show, acknowledge }) {
   const make = (alarm) => {
-    const button = (text, label, onclick) => {
+    const button = (text, onclick) => {
       const made = element("button", { type: "button", textContent: text, onclick });
-      made.setAttribute("aria-label", `${label} the alarm at ${at(alarm)}`);
+      made.setAttribute("aria-label", `${text}: alarm at ${at(alarm)}`);
       return made;
     };
-    const jump = button("Show", "Show", () => show(alarm));
+    const jump = button("Show", () => show(alarm));
     jump.dataset.row = `${alarm.row}`;
     const what = element("div", { className: "what", textContent: [alarm.key, alarm.cause].filter(Boolean).join(": ") || "alarm" });
     what.append(element("small", { textContent: at(alarm) }), element("small", { textContent: `severity ${alarm.severity.toPrecision(2)}` }));
-    return element("li", {}, what, jump, button("OK", "Acknowledge", () => acknowledge(alarm)));
+    const why = element("p", { className: "why", textContent: `${alarm.why}.` });
+    return element("li", {}, what, why, jump, button("OK", () => acknowledge(alarm)));
   };
   const update = (item, alarm) => {
     item.classList.toggle("done", alarm.acknowledged);
     item.classList.toggle("chosen", alarm.row === chosen);
-    item.lastElementChild.disabled = alarm.acknowledged;
-    item.lastElementChild.textContent = alarm.acknowledged ? "✓" : "OK";
+    const button = item.lastElementChild;
+    button.disabled = alarm.acknowledged;
+    if (alarm.acknowledged && button.textContent === "OK") {
+      button.textContent = "✓";
+      button.setAttribute("aria-label", `✓ Acknowledged: alarm at ${at(alarm)}`);
+    }
   };
   const listed = alarms.slice(0, LISTED);
   keep(list, listed, (alarm) => alarm.row, make, update);

@@ -1,6 +1,6 @@
 // A stream: its targets with forecasts, its anomaly score, alarms and keys, at any zoom.
 import { Chart, calm, colour } from "./chart.js";
-import { listAlarms, listKeys } from "./lists.js";
+import { at, listAlarms, listKeys } from "./lists.js";
 
 const $ = (id) => document.getElementById(id);
 const [X, , ANOMALY, , DRIFT, AGAINST, TARGETS] = [0, 1, 2, 3, 4, 5, 6];
@@ -27,7 +27,10 @@ export function begin(message, sender) {
   $("replay").hidden = !message.replay;
   $("keys-box").hidden = !message.keyed;
   $("drifts").parentElement.hidden = $("drift-key").hidden = !message.drift;
-  if (message.keyed) $("keys-title").textContent = `Streams by ${message.keyed}`;
+  if (message.keyed) {
+    $("keys-title").textContent = `Streams by ${message.keyed}`;
+    $("against-title").textContent = "Error against copying, all keys";
+  }
   if (!again) {
     view.last = usual();
     charts.anomaly = new Chart($("anomaly"), 150, anomalyOptions);
@@ -165,7 +168,7 @@ function targetOptions(tint) {
       when, ...pair("usual"), ...pair("middle"), ...pair("ahead"), ...pair("ahead, middle"),
       { label: "expected", stroke: tint("mine"), width: 1.2, points: { show: false }, value: number },
       { label: "observed", stroke: tint("ink"), width: 1.3, points: { show: false }, value: number },
-      { label: "forecast", stroke: tint("ahead"), width: 2, dash: [4, 3], points: { show: false }, value: number },
+      { label: "forecast", stroke: tint("ahead"), width: 2, dash: [4, 3], points: { show: false }, value: number, later: 1 },
     ],
     bands: [...shade("band", 1, inner), ...shade("fan", 5, inner)],
   });
@@ -191,14 +194,14 @@ function copyingOptions(tint) {
 function marks(plot) {
   if (!seen?.rows) return;
   const { ctx, bbox } = plot;
-  const at = (x) => plot.valToPos(x, "x", true);
+  const place = (x) => plot.valToPos(x, "x", true);
   const inside = (x) => x >= plot.scales.x.min && x <= plot.scales.x.max;
   const line = (x, tint, dash) => {
     ctx.strokeStyle = tint;
     ctx.setLineDash(dash);
     ctx.beginPath();
-    ctx.moveTo(at(x), bbox.top);
-    ctx.lineTo(at(x), bbox.top + bbox.height);
+    ctx.moveTo(place(x), bbox.top);
+    ctx.lineTo(place(x), bbox.top + bbox.height);
     ctx.stroke();
   };
   ctx.save();
@@ -206,14 +209,16 @@ function marks(plot) {
   if (inside(seen.span[1])) line(seen.span[1], colour("soft"), [2, 3]);
   seen.series[DRIFT].forEach((drift, index) => { if (drift && inside(seen.series[X][index])) line(seen.series[X][index], colour("drift"), [6, 4]); });
   const top = plot === charts.anomaly?.plot;
-  for (const alarm of alarms) {
-    if ((alarm.key ?? null) !== seen.key || !inside(alarm.x)) continue;
+  for (const alarm of alarms.filter(isHere)) {
+    if (!inside(alarm.x)) continue;
     const tint = colour(alarm.acknowledged ? "soft" : "alarm");
     if (alarm.row === chosen) line(alarm.x, tint, []);
-    if (top) triangle(ctx, at(alarm.x), bbox.top + 2 * devicePixelRatio, tint, !alarm.acknowledged);
+    if (top) triangle(ctx, place(alarm.x), bbox.top + 2 * devicePixelRatio, tint, !alarm.acknowledged);
   }
   ctx.restore();
 }
+
+const isHere = (alarm) => (alarm.key ?? null) === seen.key;
 
 function triangle(ctx, x, y, tint, filled) {
   const size = 5 * devicePixelRatio;
@@ -230,7 +235,9 @@ function triangle(ctx, x, y, tint, filled) {
 
 // Zoom and pan
 
+// What one looks at, or has just asked for: pressed twice, a button moves twice, however late the rows come.
 function span() {
+  if (view.last === null) return [view.start, view.end];
   const plot = charts.anomaly.plot;
   return [plot.scales.x.min, plot.scales.x.max];
 }
@@ -267,6 +274,11 @@ function select(plot) {
 
 function interact(plot) {
   const over = plot.over;
+  over.addEventListener("click", (event) => {
+    const away = (alarm) => Math.abs(plot.valToPos(alarm.x, "x") - event.offsetX);
+    const [nearest] = alarms.filter(isHere).sort((a, b) => away(a) - away(b));
+    if (nearest && away(nearest) <= 12) choose(nearest);
+  });
   over.addEventListener("wheel", (event) => {
     const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
     if (!event.ctrlKey && !sideways) return; // the wheel alone scrolls the page
@@ -326,7 +338,7 @@ function showStatus(message) {
     : message.observations === 0 ? "Waiting for the first row …"
     : "Each row is predicted before it comes, then learnt from.";
   const key = message.key === null ? "" : ` You see ${message.key}.`;
-  const alarm = `An alarm marks what is more unusual than all but about ${Number((100 * hello.alarm_rate).toPrecision(2))} % of ordinary rows.`;
+  const alarm = `Alarms mark the most unusual rows, about one row in ${Math.round(1 / hello.alarm_rate).toLocaleString("en")} (--alarm-rate): in a calm feed small things raise one, too.`;
   const text = `${doing}${key} ${alarm}`;
   if ($("stream-story").textContent !== text) $("stream-story").textContent = text;
   $("stream-story").classList.toggle("problem", message.problem !== null);
@@ -340,12 +352,20 @@ function showAlarms() {
   $("older-alarms").textContent = alarms.length > listed ? `${alarms.length - listed} older ones are not listed.` : "";
 }
 
-function jumpTo(alarm) {
+// Say why there is an alarm, and mark its place in the charts and in the list.
+function choose(alarm) {
   chosen = alarm.row;
   showAlarms();
+  $("chosen").textContent = `Alarm at ${at(alarm)}${alarm.cause ? ` in ${alarm.cause}` : ""}: ${alarm.why}.`;
+  $("chosen").classList.add("found");
+  draw();
+}
+
+function jumpTo(alarm) {
+  choose(alarm);
   const half = 60 * (seen?.step || 1);
   look({ key: alarm.key, last: null, start: alarm.x - half, end: alarm.x + half });
-  $("targets").scrollIntoView({ behavior: calm.matches ? "auto" : "smooth", block: "nearest" });
+  $("chosen").scrollIntoView({ behavior: calm.matches ? "auto" : "smooth", block: "nearest" });
 }
 
 function choosePace(speed) {
