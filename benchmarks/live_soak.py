@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -66,37 +67,41 @@ def main() -> None:
         for name, window in windows.items():
             window.emulate(1280)
             window.open(addresses[name])
+            window.patience = 1800.0
         time.sleep(5)
         windows["stream"].run("document.querySelector('#all').click()")
-        begun, whole = time.monotonic(), 60 * given.minutes
+        clock, whole = Clock(), 60 * given.minutes
         samples: list[dict[str, Any]] = []
         heaps: dict[str, list[dict[str, Any]]] = {name: [] for name in windows}
-        while (passed := time.monotonic() - begun) < whole or not samples:
-            time.sleep(25)
-            samples.append({"minute": round((time.monotonic() - begun) / 60, 2)})
+        while (passed := clock.seconds) < whole or not samples:
+            clock.sleep(25)
+            samples.append({"minute": round(clock.seconds / 60, 2)})
             for name, window in windows.items():
                 samples[-1][name] = measure(window, psutil.Process(servers[name].pid))
                 if passed > whole * 2 / 3 and not heaps[name]:
                     heaps[name].append(heap(window))
-                press(window, PRESSES[name])
+                press(window, PRESSES[name], clock)
             if passed < whole / 3:
-                press(windows["world"], ("#restart",))
+                press(windows["world"], ("#restart",), clock)
             print(json.dumps(samples[-1]), flush=True)
             save(given.out, samples, heaps, given.minutes)
         for name, window in windows.items():
-            time.sleep(5)
+            clock.sleep(5)
             heaps[name].append(heap(window))
         save(given.out, samples, heaps, given.minutes)
 
 
-def write_feed(path: Path) -> Path:
+def make_feed(rows: int) -> Iterator[dict[str, object]]:
     """A row a second: a daily wave, noise, and a jump now and then."""
     rng = np.random.default_rng(0)
-    t = np.arange(ROWS)
-    values = np.sin(2 * np.pi * t / 3600) + rng.normal(0, 0.1, ROWS) + 4 * (t % 5000 == 4321)
+    t = np.arange(rows)
+    values = np.sin(2 * np.pi * t / 3600) + rng.normal(0, 0.1, rows) + 4 * (t % 5000 == 4321)
     times = np.datetime64("2026-01-01", "s") + t
-    lines = (f"{time},{value:.4f}\n" for time, value in zip(times, values, strict=True))
-    path.write_text("time,load\n" + "".join(lines))
+    return ({"time": str(time), "load": round(float(value), 4)} for time, value in zip(times, values, strict=True))
+
+
+def write_feed(path: Path) -> Path:
+    path.write_text("time,load\n" + "".join(f"{row['time']},{row['load']}\n" for row in make_feed(ROWS)))
     return path
 
 
@@ -122,10 +127,23 @@ def address_of(server: subprocess.Popen[str]) -> str:
     raise RuntimeError("the server does not start")
 
 
-def press(window: Browser, selectors: tuple[str, ...]) -> None:
+def press(window: Browser, selectors: tuple[str, ...], clock: Clock) -> None:
     for selector in selectors:
         window.run(f"document.querySelector({selector!r})?.click()")
-        time.sleep(0.3)
+        clock.sleep(0.3)
+
+
+class Clock:
+    """Counts the time that the script runs, without the time for which it is stopped (SIGSTOP)."""
+
+    seconds = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        end = self.seconds + seconds
+        while self.seconds < end - 1e-9:
+            begun, step = time.monotonic(), min(1.0, end - self.seconds)
+            time.sleep(step)
+            self.seconds += min(time.monotonic() - begun, step + 1.0)
 
 
 def measure(window: Browser, server: psutil.Process) -> dict[str, Any]:
@@ -157,7 +175,7 @@ def heap(window: Browser) -> dict[str, Any]:
     pieces = []
     with connect(page["webSocketDebuggerUrl"], max_size=None, compression=None) as socket:
         socket.send(json.dumps({"id": 1, "method": "HeapProfiler.takeHeapSnapshot", "params": {}}))
-        while (message := json.loads(socket.recv(timeout=120))).get("id") != 1:
+        while (message := json.loads(socket.recv())).get("id") != 1:
             if message.get("method") == "HeapProfiler.addHeapSnapshotChunk":
                 pieces.append(message["params"]["chunk"])
     snapshot = json.loads("".join(pieces))

@@ -30,6 +30,9 @@ OPTIONS = {
 class Browser:
     """One window."""
 
+    patience = 120.0
+    """Seconds that an answer may take."""
+
     def __init__(self, address: str) -> None:
         self.address = address
         session = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": OPTIONS}})
@@ -50,11 +53,15 @@ class Browser:
         waiting = (
             "const done = arguments[0]; Promise.all([...document.images].map(i => i.decode())).then(() => done(0))"
         )
-        self._ask("POST", "/execute/async", {"script": waiting, "args": []})
+        self.wait_for(waiting)
 
     def run(self, script: str) -> Any:
         """What the script returns."""
         return self._ask("POST", "/execute/sync", {"script": script, "args": []})
+
+    def wait_for(self, script: str) -> Any:
+        """What the script hands to its last argument, a function."""
+        return self._ask("POST", "/execute/async", {"script": script, "args": []})
 
     def press(self, key: str) -> None:
         for kind in ("keyDown", "keyUp"):
@@ -89,7 +96,7 @@ class Browser:
         request = urllib.request.Request(
             self.address + path, content, {"Content-Type": "application/json"}, method=method
         )
-        with urllib.request.urlopen(request, timeout=120) as answer:
+        with urllib.request.urlopen(request, timeout=self.patience) as answer:
             return json.load(answer)["value"]
 
 

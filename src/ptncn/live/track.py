@@ -124,7 +124,7 @@ class Track:
         self._error, self._copy_error = float(errors[-1]), float(copies[-1])
         shares = np.full(len(error), np.nan)
         np.divide(errors, copies, out=shares, where=copies > 0)
-        return np.sqrt(shares)
+        return shares**0.5
 
 
 def explanations(observed: Table, expected: Table) -> Iterator[tuple[float, str]]:
