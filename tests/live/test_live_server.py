@@ -244,7 +244,7 @@ def test_what_is_in_sight_can_be_downloaded(replay):
      '{"type": "drawing", "value": "AAAA"}', f'{{"type": "drawing", "value": "{EMPTY}"}}',
      '{"type": "speed", "value": NaN}'],
 )  # fmt: skip
-def test_a_wrong_message_is_refused_and_harms_nobody(page, visit, text):
+def test_a_wrong_message_is_refused_and_changes_nothing(page, visit, text):
     before = page.state()
     with visit() as good, visit() as bad:
         bad.send(text)

@@ -1,7 +1,7 @@
-"""The live page: a world or a stream that one watches while learners learn it.
+"""The live page: watch learners learn a moving world or a stream.
 
-The learner never waits for a visitor and does not know whether there is one: it leaves its newest frame where the
-server finds it. All visitors of a page see, and change, the same world or stream.
+The learner never waits for a visitor: it leaves its newest frame where the server finds it, whether or not a page is
+open. All visitors of a page see, and change, the same world or stream.
 """
 
 from ptncn.live.pace import Pace

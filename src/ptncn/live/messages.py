@@ -1,4 +1,4 @@
-"""Messages between page and server, and who they are for.
+"""Messages between page and server, and the visitors who exchange them.
 
 A visitor sends JSON text, `{"type": …, "value": …}`, and each type has a check. The server sends JSON text, or a
 packed message: a JSON header and an array, without copying numbers into text.

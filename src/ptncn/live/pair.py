@@ -1,4 +1,4 @@
-"""Two learners side by side: equal data, equal size as far as it is possible, and clocks that only count their work."""
+"""Two learners side by side: equal data, equal size where possible, and clocks that count only the learner's work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEARCHED: dict[str, dict[str, Any]] = {PTNCN: {"lr": 1.2e-3, "beta": 0.5}, LSTM:
 """The best of twelve settings each, on worlds that the page does not show: `benchmarks/live_rates.py`. Steps are larger
 than in the demo, because a visitor waits for minutes, not for 30,000 frames."""
 EXACT_UNITS = 16
-"""Units of an exact RTRL, whose step takes so long at equal size that there would be nothing to watch."""
+"""Units of an exact RTRL, whose step at equal size is too slow to watch."""
 SMOOTH = 0.05
 """Share of the newest frame in running means."""
 

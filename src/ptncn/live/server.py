@@ -1,7 +1,7 @@
 """Serves one page and its messages; everything comes from this machine and stays on it.
 
-A visitor who reads slowly misses frames and holds up no one else: each has a coroutine that sends what is newest when
-the last message has gone out.
+A visitor who reads slowly misses frames and does not hold up the others: each has a coroutine that sends the newest
+frame once the last message has gone out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MOST_MESSAGES = 60
 LOOK = 0.008
 """Seconds between two looks for something new."""
 PATIENCE = 30.0
-"""Seconds after which a visitor who takes nothing is gone."""
+"""Seconds after which a visitor who takes no message is disconnected."""
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".LICENSE": "text/plain"}
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -66,7 +66,7 @@ def make_app(page: Page, *, token: str | None = None) -> ASGIApp:
     """The application.
 
     Arguments:
-        token: what a visitor has to know; None lets in anyone who comes by a name of this machine's own.
+        token: what a visitor has to present; None admits anyone who uses a loopback name of this machine.
     """
     static = {file.name: file.read_bytes() for file in (files("ptncn.live") / "static").iterdir() if file.is_file()}
     visitors: list[Visitor] = []
@@ -93,7 +93,7 @@ def make_app(page: Page, *, token: str | None = None) -> ASGIApp:
 
     async def live(websocket: WebSocket) -> None:
         if len(visitors) >= MOST_VISITORS:
-            await websocket.accept()  # a browser learns why a connection was closed, but not why one was refused
+            await websocket.accept()  # a browser can read why a connection was closed, but not why one was refused
             await websocket.close(1013, f"{MOST_VISITORS} visitors are here already")
             return
         visitor = Visitor()
@@ -180,7 +180,7 @@ def _parse_range(query: QueryParams) -> tuple[str | None, float | None, float | 
 
 
 class Guard:
-    """Lets in only visitors of the right host, from this very page, with the token if there is one."""
+    """Admits only requests to the right host, from this page, with the token if there is one."""
 
     def __init__(self, app: ASGIApp, token: str | None) -> None:
         self.app, self.token = app, token

@@ -1,4 +1,4 @@
-"""The page of a stream: observes what `ptncn stream` makes of its rows, without changing any of it."""
+"""The page of a stream: shows the results of `ptncn stream` without changing any of them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class StreamPage:
     # From the learner's thread
 
     def observe(self, results: Results) -> None:
-        """Take note of a block."""
+        """Keep what the page shows of a block."""
         if not len(results):
             return
         with self._lock:
@@ -110,7 +110,7 @@ class StreamPage:
         assert self.pace is not None
         most = BLOCK if self.stream.options.key is None else KEYED_BLOCK
         if self.stream.drift is not None:
-            most = 1  # what a drift does, it does before the next row
+            most = 1  # a drift has to take effect before the next row
         try:
             while not self._stop.is_set():
                 due = self.pace.due(most)

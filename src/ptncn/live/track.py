@@ -1,4 +1,4 @@
-"""What is kept of one stream for its page: the last rows, thinned out for a screen, the forecast, and its trouble."""
+"""What is kept of one stream for its page: the last rows, thinned out for a screen, the forecast and open alarms."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Alarm:
     """An alarm in the list of a page."""
 
     row: int
-    """The number of its row in the whole stream, which also is its name."""
+    """The number of its row in the whole stream, which identifies it."""
     x: float
     when: str | None
     """Its timestamp, as it came."""

@@ -1,4 +1,4 @@
-"""The page of the moving world: a thread lets two learners learn it; visitors change it between two frames."""
+"""The page of the moving world: two learners learn it in a thread; visitors change it between two frames."""
 
 from __future__ import annotations
 
@@ -98,7 +98,9 @@ class WorldPage:
     def receive(self, command: Command, visitor: Visitor) -> None:
         """Do what a visitor asks for before the next frame."""
         if command.type == "lesion":
-            one_of(self.runners[command.value["learner"]].parts)(command.value["part"])
+            parts, wanted = self.runners[command.value["learner"]].parts(), command.value["part"]
+            if wanted not in parts:
+                raise ValueError(f"lesion: part: expected one of {', '.join(parts)}, got {wanted!r}")
         if command.type == "back" and self._snapshot is None:
             raise ValueError("back: there is no snapshot to go back to")
         self._commands.put(command)
@@ -228,7 +230,7 @@ class WorldPage:
             self._begin_again(value if kind == "rival" else self.runners[1].name)
 
     def _begin_again(self, rival: str) -> None:
-        """Both learners start from nothing, so that they always have seen equally much."""
+        """Both learners start untrained, so that they have always seen the same number of frames."""
         self.runners = make_pair(rival, self.seed, self.units)
         self.number, self._copied, self._snapshot, self.problem = 0, None, None, None
         self._curve.clear()

@@ -61,7 +61,7 @@ function connect() {
     return receive(header, { buffer, offset });
   };
   socket.onclose = ({ reason }) => {
-    show(reason ? `Not let in: ${reason}; trying again` : "Connection lost; trying again", "lost");
+    show(reason ? `Refused: ${reason}; trying again` : "Connection lost; trying again", "lost");
     setTimeout(connect, 2000);
   };
 }
