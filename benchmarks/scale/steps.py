@@ -26,6 +26,7 @@ from links import LINKS, places
 from torch import Tensor
 
 from ptncn.distributed import DataParallel, LayerParallel, Ranks, connect
+from ptncn.system import end_with_parent
 
 GRID = [(units, rows, size) for units in (250, 500, 1000) for rows in (10, 40, 80) for size in (1, 2, 8, 64)]
 SIZES = (1024, 16384, 131072, 1048576)
@@ -234,6 +235,7 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.units = arguments.units or {"links": 500}.get(arguments.what, 1000)
     if "RANK" in os.environ:
+        end_with_parent(1)  # a rank that is left over would disturb the next measurement
         torch.set_num_threads(1)
         with connect() as ranks:
             print(json.dumps(WHAT[arguments.what](ranks, arguments)), flush=True)
