@@ -49,7 +49,7 @@ def draw(stream: str) -> None:
         axes[1].vlines(rows, 0, [outs[t].anomaly or 0.0 for t in rows], linewidth=1.0)
         axes[1].plot(alarms, [outs[t].anomaly or 0.0 for t in alarms], "v", markersize=5)
         axes[1].set(xlabel="row", ylabel="anomaly", ylim=(0, 1))
-        legend_below(figure, axes[0], columns=4)
+        legend_below(figure, axes[0], columns=2)
         picture = save(figure, file_name(stream).removesuffix(".svg"))
     (FIGURES / file_name(stream)).write_bytes(for_page(picture.svg))
 
