@@ -207,7 +207,8 @@ function marks(plot) {
   ctx.save();
   ctx.lineWidth = devicePixelRatio;
   if (inside(seen.span[1])) line(seen.span[1], colour("soft"), [2, 3]);
-  seen.series[DRIFT].forEach((drift, index) => { if (drift && inside(seen.series[X][index])) line(seen.series[X][index], colour("drift"), [6, 4]); });
+  const each = seen.bucket > 1 ? 2 : 1; // thinned out, two points stand for the same rows
+  seen.series[DRIFT].forEach((drift, index) => { if (drift && index % each === 0 && inside(seen.series[X][index])) line(seen.series[X][index], colour("drift"), [6, 4]); });
   const top = plot === charts.anomaly?.plot;
   for (const alarm of alarms.filter(isHere)) {
     if (!inside(alarm.x)) continue;
