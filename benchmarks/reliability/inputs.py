@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from common import MEMORY, parser, record
+from common import MEMORY, commit, parser, record
 from mutation import mutate
 from readers import READERS
 
@@ -65,7 +65,7 @@ def work(name: str, seed: int, chunks: list[int], out: Path) -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
-    reader, watch = READERS[name](), Watch()
+    reader, watch, version = READERS[name](), Watch(), commit()
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
         torch.manual_seed(seed)
         seeds, path = reader.seeds(Path(folder)), Path(folder) / f"input{reader.suffix}"
@@ -92,7 +92,8 @@ def work(name: str, seed: int, chunks: list[int], out: Path) -> None:
             grown = (peak_memory() - before) / 1e6
             if grown > GROWTH:
                 findings.append({"verdict": f"peak memory rose by {grown:.0f} MB"})
-            line = {"reader": name, "chunk": chunk, "grown": round(grown), **counts, "findings": findings[:5]}
+            about = {"reader": name, "chunk": chunk, "commit": version, "grown": round(grown)}
+            line = {**about, **counts, "findings": findings[:5]}
             with (out / "chunks.jsonl").open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
 
@@ -153,7 +154,13 @@ def _summarise(options: Any, crashes: list[dict[str, Any]], started: float) -> N
         own = [line for line in lines if line["reader"] == name]
         total = {key: sum(line.get(key, 0) for line in own) for key in ("accepted", "refused", "wrong", "crashed")}
         grown = max(line.get("grown", 0) for line in own)
-        found["readers"][name] = {"inputs": sum(total.values()), **total, "peak_rose_megabytes": grown}
+        commits = sorted({line.get("commit", "unknown") for line in own})
+        found["readers"][name] = {
+            "inputs": sum(total.values()),
+            **total,
+            "peak_rose_megabytes": grown,
+            "commits": commits,
+        }
         found["inputs"] += sum(total.values())
         found["findings"] += [each for line in own for each in line["findings"]][:20]
     record("inputs", options, found, started)

@@ -72,10 +72,13 @@ def _divergence(record: dict[str, Any]) -> str:
 
 
 def _inputs(record: dict[str, Any]) -> str:
-    rows = ["| reader | inputs | accepted | refused | accepted wrongly | crashed |", "|---|--:|--:|--:|--:|--:|"]
+    rows = ["| reader | inputs | accepted | refused | accepted wrongly | crashed | at commit |"]
+    rows.append("|---" + "|--:" * 5 + "|---|")
     for name, own in record["readers"].items():
         numbers = (own[key] for key in ("inputs", "accepted", "refused", "wrong", "crashed"))
-        rows.append(f"| {name} | " + " | ".join(f"{number:,}" for number in numbers) + " |")
+        rows.append(
+            f"| {name} | " + " | ".join(f"{number:,}" for number in numbers) + f" | {', '.join(own['commits'])} |"
+        )
     events = sum(bool(finding.get("events")) for finding in record["findings"])
     return (
         f"{record['inputs']:,} damaged files went to the readers, which may refuse a file or a line, or accept what an "
