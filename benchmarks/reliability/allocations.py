@@ -1,8 +1,7 @@
 """Whether learning leaks: what is allocated, by the C allocator and by Python, while the default learner takes steps.
 
 The resident memory of a process also counts free memory that the allocator keeps. Here both are written down, after
-each block of rows with a new learner and a checkpoint. A block makes as many tensors as one of the run of ten million
-steps, and learns from the first of them. Needs glibc.
+each block of steps with a new learner and a checkpoint, as in the run of ten million steps. Needs glibc.
 """
 
 from __future__ import annotations
@@ -17,14 +16,12 @@ from typing import Any
 
 import torch
 from common import MEMORY, parser, record
-from endurance import BLOCK, COLUMNS, feed, take
+from endurance import BLOCK, COLUMNS, FRESH, feed, take
 
 import ptncn
 from ptncn.streaming import default_learner
 from ptncn.system import resident_memory
 
-STEPS = 5_000
-"""In a block."""
 FIELDS = ["arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"]
 
 
@@ -49,21 +46,19 @@ def measure(steps: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    options = parser(__doc__, 200_000).parse_args()
+    options = parser(__doc__, 1_000_000).parse_args()
     torch.set_num_threads(1)
     started, points = time.time(), []
     learner = default_learner(COLUMNS)
     state = learner.begin(1)
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        for start in range(0, options.count, STEPS):
-            rows = list(feed(start, BLOCK, options.seed))
-            take(learner, state, rows[:STEPS])
+        for start in range(0, options.count, BLOCK):
+            xs = feed(start, BLOCK, options.seed)
+            take(learner, state, xs)
             young = default_learner(COLUMNS)
-            take(young, young.begin(1), rows[:200])
+            take(young, young.begin(1), xs[:FRESH])
             ptncn.save(Path(folder) / "learner.ckpt", learner, state)
-            del young, rows
-            if start // STEPS % 2:
-                points.append(measure(start + STEPS))
+            points.append(measure(start + BLOCK))
     record("allocations", options, {"points": points}, started)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +43,7 @@ def feed(start: int, count: int, seed: int) -> Tensor:
     return torch.cat(parts).float()[:, None]
 
 
-def take(learner: Any, state: Any, xs: Sequence[Tensor] | Tensor) -> tuple[float, float]:
+def take(learner: Any, state: Any, xs: Tensor) -> tuple[float, float]:
     """Processor seconds a step, and the mean squared error."""
     step, total, start = learner.step, 0.0, time.process_time()
     last = None

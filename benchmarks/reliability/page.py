@@ -139,7 +139,7 @@ def _allocations(record: dict[str, Any]) -> str:
     first, last = points[0], points[-1]
     kept, resident = ([each[f"{name}_megabytes"] for each in points] for name in ("free", "resident"))
     return (
-        "Resident memory also counts free memory that the C allocator keeps. In blocks of as many tensors as above, "
+        "Resident memory also counts free memory that the C allocator keeps. In the same loop, "
         f"from {first['steps']:,} to {last['steps']:,} steps, allocated memory went from "
         f"{first['allocated_megabytes']:.2f} to {last['allocated_megabytes']:.2f} MB and Python's blocks from "
         f"{first['python_blocks']:,} to {last['python_blocks']:,}, while the memory that was free but kept wandered "
