@@ -51,5 +51,6 @@ setup(
         Extension("ptncn.kernels._forecast", [f"{KERNEL}/forecast.c"], optional=True),
         Extension("ptncn.kernels._anomaly", [f"{KERNEL}/anomaly.c"], optional=True),
         Extension("ptncn.kernels._gauge", [f"{KERNEL}/gauge.c"], optional=True),
+        Extension("ptncn.kernels._format", [f"{KERNEL}/format.c"], optional=True),
     ],
 )

@@ -144,7 +144,36 @@ def speed(record: Record) -> list[str]:
         "| after so many lines | memory, MB |",
         "|---|---|",
     ]
-    return [*lines, *(f"| {at['lines']:,} | {at['megabytes']} |" for at in record["memory"]), ""]
+    lines += [*(f"| {at['lines']:,} | {at['megabytes']} |" for at in record["memory"]), ""]
+    return [*lines, *many(record)] if "bank" in record else lines
+
+
+def many(record: Record) -> list[str]:
+    """Horizons and keys, next to the time of a bare step of the network."""
+    ahead = record["horizon_lines_per_second_after_start"]
+    return [
+        f"A step of the network by itself, called from Python, took {record['bare_step_microseconds']} µs in the same "
+        f"run; a row of this stream takes {record['row_in_bare_steps']} times as long, since the command gives the "
+        f"kernel a block of rows at once. With `--horizon 1` it is {ahead['1']:,} lines a second, with `--horizon 24`, "
+        f"which has 576 more numbers a line, {ahead['24']:,}: {ahead['1'] / ahead['24']:.2f} times the time.",
+        "",
+        "1,000 keys of one column, 1 × 32 units, in Python, observations a second:",
+        "",
+        "| weights | threads | observations a second |",
+        "|---|---|---|",
+        *(f"| {at['weights']} | {at['threads']} | {at['observations_per_second']:,} |" for at in record["bank"]),
+        "",
+        "The same through the command line, and the memory of 10,000 keys:",
+        "",
+        "| weights | keys | units | lines a second | memory, MB |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {at['weights']} | {at['keys']:,} | {at['hidden']} | {at['lines_per_second_after_start']:,} | "
+            f"{at['megabytes']} |"
+            for at in (*record["keyed"], *record["ten_thousand_keys"])
+        ),
+        "",
+    ]
 
 
 def streams(record: Record) -> list[str]:

@@ -11,8 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from rich.progress import Progress
 
+from ptncn.streaming import Stream, default_learner
+from ptncn.streaming.options import LearnerSpec
+from ptncn.streaming.sources import Block
 from ptncn.system import resident_memory
 
 COLUMNS = 8
@@ -32,12 +36,28 @@ def write_feed(path: Path, count: int) -> None:
             np.savetxt(file, np.sin(t * paces) + 0.1 * draw.normal(size=(len(t), COLUMNS)), "%.4f", delimiter=",")
 
 
-def run(lines: int, folder: Path, marks: list[int]) -> dict[str, Any]:
+def write_keyed_feed(path: Path, keys: int, rounds: int) -> None:
+    """A row of one column for each key in turn."""
+    draw = np.random.default_rng(0)
+    with path.open("w", encoding="ascii") as file:
+        file.write("device,value\n")
+        for t in range(rounds):
+            values = np.sin(0.05 * t + np.arange(keys)) + 0.1 * draw.normal(size=keys)
+            file.writelines(f"d{key},{value:.4f}\n" for key, value in enumerate(values))
+
+
+def run(lines: int, folder: Path, marks: list[int], *options: str) -> dict[str, Any]:
     """Seconds and memory of one process over a new file; the memory also after the lines of `marks`."""
+    write_feed(folder / "feed.csv", lines)
+    return run_command(folder, lines, marks, "--hidden", "32,32", *options)
+
+
+def run_command(folder: Path, lines: int, marks: list[int], *options: str) -> dict[str, Any]:
+    """The same for the file that is there."""
     feed, out = folder / "feed.csv", folder / "out.csv"
-    write_feed(feed, lines)
+    out.unlink(missing_ok=True)
     out.touch()
-    command = [sys.executable, "-m", "ptncn", "stream", str(feed), "--hidden", "32,32", "--out", str(out)]
+    command = [sys.executable, "-m", "ptncn", "stream", str(feed), *options, "--quiet", "--out", str(out)]
     used, start = os.times().children_user, time.perf_counter()
     process, passed = subprocess.Popen(command, stdout=subprocess.DEVNULL), []
     with out.open("rb") as file, Progress(transient=True) as progress:
@@ -55,12 +75,82 @@ def run(lines: int, folder: Path, marks: list[int]) -> dict[str, Any]:
     return {"seconds": round(seconds, 2), "user_seconds": round(os.times().children_user - used, 2), "memory": passed}
 
 
+def bare_step(steps: int = 3000) -> float:
+    """Microseconds of one step of the network by itself, called from Python: 8 columns, 2 × 32 units."""
+    torch.set_num_threads(1)
+    network = default_learner(2 * COLUMNS)
+    state, rows = network.begin(1), torch.randn(steps, 2 * COLUMNS, generator=torch.Generator().manual_seed(0))
+    start = time.perf_counter()
+    for row in rows.split(1):
+        network.step(row, state)
+    return round(1e6 * (time.perf_counter() - start) / steps, 1)
+
+
+def bank(weights: str, threads: int, keys: int = 1000, rounds: int = 100) -> int:
+    """Observations a second in Python: blocks with one row of one column for each key, 1 × 32 units."""
+    torch.set_num_threads(threads)
+    stream = Stream(network=LearnerSpec(hidden=(32,)), key="device", weights=weights)
+    draw, names = np.random.default_rng(0), tuple(map(str, range(keys)))
+    lines = list(range(1, keys + 1))
+    values = draw.normal(size=(rounds + 10, keys)).tolist()
+    blocks = [Block(("device", "value"), list(zip(names, row, strict=True)), lines) for row in values]
+    for block in blocks[:10]:
+        stream.feed_block(block)
+    start = time.perf_counter()
+    for block in blocks[10:]:
+        stream.feed_block(block)
+    return round(rounds * keys / (time.perf_counter() - start))
+
+
+def keyed(folder: Path, weights: str, keys: int, rounds: int, hidden: str) -> dict[str, Any]:
+    """A file with many keys through the command line: lines a second after the start, and the largest memory."""
+    options = ("--key", "device", "--weights", weights, "--hidden", hidden)
+    write_keyed_feed(folder / "feed.csv", 1, 1)
+    start = run_command(folder, 1, [], *options)
+    lines = keys * rounds
+    write_keyed_feed(folder / "feed.csv", keys, rounds)
+    marks = [int(share * lines) for share in (0.5, 0.75, 0.9, 0.98)]
+    found = run_command(folder, lines, marks, *options)
+    return {
+        "weights": weights,
+        "keys": keys,
+        "hidden": hidden,
+        "lines": lines,
+        "seconds": found["seconds"],
+        "lines_per_second_after_start": round((lines - 1) / (found["seconds"] - start["seconds"])),
+        "megabytes": max((at["megabytes"] for at in found["memory"]), default=None),
+    }
+
+
+def measure_many(folder: Path) -> dict[str, Any]:
+    """Many keys: the bank in Python, the command line, and the memory of 10,000."""
+    banks = [
+        {"weights": weights, "threads": threads, "observations_per_second": bank(weights, threads)}
+        for weights in ("own", "shared")
+        for threads in (1, 2)
+    ]
+    commands = [keyed(folder, weights, 1000, 200, "32") for weights in ("own", "shared")]
+    memory = [
+        keyed(folder, weights, 10_000, 4, hidden)
+        for weights, hidden in (("own", "32,32"), ("own", "32"), ("shared", "32,32"))
+    ]
+    return {"bank": banks, "keyed": commands, "ten_thousand_keys": memory}
+
+
 def measure(lines: int) -> dict[str, Any]:
-    """One long file, and one of a single line for what the start alone takes."""
+    """One long file, one of a single line for what the start alone takes, two horizons, and many keys."""
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
-        start = run(1, Path(folder), [])
-        found = run(lines, Path(folder), [int(share * lines) for share in SHARES])
+        place = Path(folder)
+        bare = bare_step()
+        start = run(1, place, [])
+        found = run(lines, place, [int(share * lines) for share in SHARES])
+        horizons = {}
+        for horizon in (1, 24):
+            ahead = run(lines, place, [], "--horizon", str(horizon))
+            horizons[str(horizon)] = round((lines - 1) / (ahead["seconds"] - start["seconds"]))
+        many = measure_many(place)
+    after_start = (lines - 1) / (found["seconds"] - start["seconds"])
     return {
         "loadavg": round(load, 2),
         "columns": COLUMNS,
@@ -69,6 +159,10 @@ def measure(lines: int) -> dict[str, Any]:
         "start_seconds": start["seconds"],
         **found,
         "lines_per_second": round(lines / found["seconds"]),
-        "lines_per_second_after_start": round((lines - 1) / (found["seconds"] - start["seconds"])),
+        "lines_per_second_after_start": round(after_start),
         "lines_per_processor_second_after_start": round((lines - 1) / (found["user_seconds"] - start["user_seconds"])),
+        "bare_step_microseconds": bare,
+        "row_in_bare_steps": round(1e6 / after_start / bare, 2),
+        "horizon_lines_per_second_after_start": horizons,
+        **many,
     }

@@ -15,7 +15,7 @@ pytest.importorskip("river", reason="the extra ptncn[river] is not installed")
 
 from river import anomaly, checks, datasets, drift, evaluate, metrics
 
-from ptncn.estimators.river import PTNCNAnomalyDetector, PTNCNForecaster, PTNCNRegressor
+from ptncn.estimators.river import PTNCNAnomalyDetector, PTNCNForecaster, PTNCNRegressor, StreamForecaster
 from ptncn.streaming import DriftListener, Stream, default_learner
 
 pytestmark = [
@@ -51,7 +51,7 @@ class Planted:
 
 
 def every_check() -> Iterator[Any]:
-    for kind in ESTIMATORS:
+    for kind in (*ESTIMATORS, StreamForecaster):
         for number, params in enumerate(kind._unit_test_params()):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(datasets, "CreditCard", Planted)
@@ -65,7 +65,7 @@ def test_rivers_own_checks_pass(kind: Any, params: dict[str, Any], check: Any) -
     check(kind(**params))
 
 
-@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("kind", [*ESTIMATORS, StreamForecaster])
 def test_no_check_is_waived(kind: Any) -> None:
     assert kind()._unit_test_skips() == set()
 
@@ -296,3 +296,49 @@ def test_a_drift_raises_the_step_size_for_a_while() -> None:
 def test_what_is_wrong_is_named(wrong: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
         wrong()
+
+
+def test_intervals_hold_what_comes() -> None:
+    draw, model, held = np.random.default_rng(0), StreamForecaster(horizon=2, hidden=(8,), seed=1), []
+    for t in range(500):
+        y = math.sin(t / 4) + 0.1 * draw.normal()
+        if t >= 200:
+            held.append(y in model.forecast(1, with_interval=True)[0])
+        model.learn_one(y)
+    assert 0.85 < np.mean(held) < 0.95
+
+
+def test_each_key_is_forecast_as_if_it_were_alone() -> None:
+    together, alone = (StreamForecaster(horizon=3, by="pump", hidden=(8,), seed=1) for _ in range(2))
+    for t in range(60):
+        for pump, level in (("north", 10.0), ("south", 500.0)):
+            x, y = {"pump": pump, "rain": float(t % 5)}, {"flow": level + t % 7, "depth": 1.0 * t}
+            together.learn_one(y, x)
+            if pump == "south":
+                alone.learn_one(y, x)
+    xs = [{"pump": "south", "rain": 1.0}] * 3
+    assert together.forecast(3, xs) == alone.forecast(3, xs)
+    assert together.forecast(2, [{"pump": "west"}] * 2) == [{"flow": 0.0, "depth": 0.0}] * 2
+    with pytest.raises(ValueError, match="which series"):
+        together.forecast(2)
+
+
+def test_features_of_the_future_correct_the_forecast_of_a_stream() -> None:
+    draw, model = np.random.default_rng(0), StreamForecaster(horizon=2, hidden=(8,), seed=1)
+    for _ in range(300):
+        price = draw.normal()
+        model.learn_one(5 * price + 0.1 * draw.normal(), {"price": price, "city": "Ulm"})
+    high, low = (model.forecast(2, [{"price": price}] * 2) for price in (1.0, -1.0))
+    assert min(high) > 2
+    assert max(low) < -2
+
+
+def test_a_stream_forecaster_in_a_pickle_goes_on_the_same() -> None:
+    model = StreamForecaster(horizon=2, by="pump", hidden=(8,), seed=1)
+    for t in range(40):
+        model.learn_one(math.sin(t), {"pump": t % 2})
+    twin = pickle.loads(pickle.dumps(model))
+    for t in range(40, 60):
+        for each in (model, twin):
+            each.learn_one(math.sin(t), {"pump": t % 2})
+    assert twin.forecast(2, [{"pump": 1}] * 2) == model.forecast(2, [{"pump": 1}] * 2)

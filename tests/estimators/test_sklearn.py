@@ -13,7 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import TimeSeriesSplit, cross_val_score
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from ptncn.estimators.sklearn import EXPECTED_FAILED_CHECKS, PTNCNSequenceRegressor
+from ptncn.estimators.sklearn import EXPECTED_FAILED_CHECKS, PTNCNSequenceRegressor, StreamRegressor
 
 T = np.arange(2000)
 WAVES = np.sin(T[:, None] / [5, 7, 11])
@@ -25,12 +25,17 @@ def small(**params: Any) -> PTNCNSequenceRegressor:
 
 def every_check() -> list[Any]:
     found = []
-    for model in (PTNCNSequenceRegressor(hidden=(8, 8)), PTNCNSequenceRegressor("esn-rls", hidden=(8,))):
+    models = {
+        "ptncn": PTNCNSequenceRegressor(hidden=(8, 8)),
+        "esn-rls": PTNCNSequenceRegressor("esn-rls", hidden=(8,)),
+        "stream": StreamRegressor(hidden=(4,)),
+    }
+    for label, model in models.items():
         for _, check in estimator_checks_generator(model):
             name = check.func.__name__
             fails = pytest.mark.xfail(reason=EXPECTED_FAILED_CHECKS.get(name), raises=AssertionError, strict=True)
             marks = [fails] if name in EXPECTED_FAILED_CHECKS else []
-            found.append(pytest.param(model, check, marks=marks, id=f"{model.learner}-{name}"))
+            found.append(pytest.param(model, check, marks=marks, id=f"{label}-{name}"))
     return found
 
 
@@ -148,3 +153,27 @@ def test_what_is_wrong_is_named(wrong: Any, message: str) -> None:
 def test_an_unfitted_model_says_so() -> None:
     with pytest.raises(NotFittedError):
         small().predict(WAVES)
+
+
+def test_a_stream_learns_pieces_as_the_whole_and_survives_a_pickle() -> None:
+    X, y = WAVES[:300, 1:], WAVES[:300, 0]
+    whole, pieces = (StreamRegressor(horizon=3, hidden=(4,), random_state=0) for _ in range(2))
+    whole.fit(X, y)
+    for start, stop in ((0, 1), (1, 150), (150, 300)):
+        pieces.partial_fit(X[start:stop], y[start:stop])
+        pieces = pickle.loads(pickle.dumps(pieces))
+    ahead = WAVES[300:310, 1:]
+    np.testing.assert_array_equal(whole.predict(ahead), pieces.predict(ahead))
+    mean, lower, upper = whole.predict(ahead, return_interval=True)
+    assert mean.shape == (10,)
+    assert ((lower <= mean) & (mean <= upper)).all()
+    with pytest.raises(ValueError, match="y: expected 1 columns"):
+        whole.partial_fit(X, WAVES[:300])
+
+
+def test_known_features_correct_what_a_stream_predicts() -> None:
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(400, 1))
+    Y = np.column_stack((3 * X[:, 0], 10 - X[:, 0])) + 0.05 * draw.normal(size=(400, 2))
+    model = StreamRegressor(horizon=4, hidden=(4,), random_state=0).fit(X[:390], Y[:390])
+    assert model.score(X[390:], Y[390:]) > 0.8

@@ -218,7 +218,7 @@ def test_a_library_that_cannot_be_loaded_is_done_without(monkeypatch):
         kernels.load.cache_clear()
 
 
-@pytest.mark.parametrize("name", ["_step", "_forecast", "_anomaly", "_gauge"])
+@pytest.mark.parametrize("name", ["_step", "_forecast", "_anomaly", "_gauge", "_format"])
 def test_no_library_has_to_be_loadable(monkeypatch, name):
     def fail(path):
         raise OSError("libgomp.so.1: cannot open shared object file")

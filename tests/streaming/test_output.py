@@ -1,11 +1,17 @@
-"""The live line, and silence in a pipe."""
+"""The status line, silence in a pipe, and numbers as text."""
 
 import io
+import json
 from collections import deque
 
-from ptncn.streaming import session
+import numpy as np
+import pytest
+
+from ptncn.streaming import Stream, formats, session
+from ptncn.streaming.formats import JsonWriter, format_floats
 from ptncn.streaming.results import RunningStats
 from ptncn.streaming.session import StatusLine, can_draw, describe, sparkline
+from ptncn.streaming.sources import Block
 
 
 def test_in_a_pipe_there_is_no_status(monkeypatch):
@@ -53,3 +59,35 @@ def test_it_shows_drifts_and_bad_rows_only_if_there_are_any():
 
 def test_a_sparkline_goes_from_low_to_high():
     assert sparkline(deque([0.0, 0.5, 1.0])) == "▁▅█"
+
+
+def draw_numbers():
+    """Ordinary and awkward numbers: ties, carries, the ends of both notations, what is not finite."""
+    draw = np.random.default_rng(0)
+    scales = 10.0 ** draw.integers(-8, 12, 5000)
+    awkward = [0.0, -0.0, np.inf, 1e-4, 9.9999999999e-5, 999999999.4999, 999999999.5, 1e9, 5e-324, 0.1, 123456789.5]
+    return np.concatenate((draw.normal(size=5000) * scales, (draw.integers(0, 10**9, 5000) + 0.5) / scales, awkward))
+
+
+def test_numbers_have_nine_digits_as_python_writes_them():
+    numbers = draw_numbers()
+    assert format_floats([numbers, -numbers], [" % "], "") == [f"{x:.9g} % {-x:.9g}" for x in numbers.tolist()]
+
+
+def test_without_a_compiler_the_text_is_the_same(monkeypatch):
+    numbers = draw_numbers()[::50]
+    columns = [numbers, np.full_like(numbers, np.nan)]
+    compiled = format_floats(columns, [","], "null")
+    monkeypatch.setattr(formats, "_load_formatter", lambda: None)
+    assert format_floats(columns, [","], "null") == compiled
+
+
+def test_a_line_of_json_holds_what_the_observation_holds():
+    rows = np.random.default_rng(0).normal(size=(40, 2)).tolist()
+    results = Stream(horizon=3).feed_block(Block(("a", "b"), rows, list(range(1, 41))))
+    for line, out in zip(JsonWriter().lines(results.table()).splitlines(), results, strict=True):
+        found = json.loads(line)
+        for name in ("forecast", "lower", "upper"):
+            for step, wanted in zip(found[name], getattr(out, name), strict=True):
+                assert step == pytest.approx(wanted, rel=1e-8)
+        assert found["observed"] == out.observed

@@ -1,4 +1,4 @@
-"""An estimator for scikit-learn whose rows are consecutive time steps."""
+"""Estimators for scikit-learn whose rows are consecutive time steps."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ptncn.streaming.columns import Vector
-from ptncn.streaming.options import HIDDEN, TARGET, default_learner
+from ptncn.streaming.options import HIDDEN, TARGET, LearnerSpec, default_learner
 from ptncn.streaming.predictor import TARGETS, Predictor
+from ptncn.streaming.sources import Block
+from ptncn.streaming.stream import Stream
+
+BLOCK = 256
 
 EXPECTED_FAILED_CHECKS = {
     "check_methods_sample_order_invariance": "rows are consecutive time steps: their order is what is learnt",
@@ -192,3 +196,135 @@ class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  
             self._predictor.observe(np.concatenate((self._owed, features)), learn=True)
             if targets is not None:
                 self._owed = targets[i]
+
+
+class StreamRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """The forecaster of `ptncn stream`: a network beside seasons and last values, with intervals.
+
+    Rows are consecutive time steps. The targets `y` are forecast from all rows before; the features `X` are known
+    before the targets of their row, and correct the forecast. `predict(X)` takes the rows for those that follow the
+    last ones learnt, and changes nothing. NaN in `X` is not observed.
+
+    Parameters
+    ----------
+    horizon : int
+        Steps ahead that are learnt directly. Further ones are forecast from forecasts.
+    level : float
+        Probability that a value lies within its interval.
+    season : int or None
+        Rows of a season, such as 24; None looks for one.
+    hidden : tuple of int
+        Units of each layer.
+    lr : float or None
+        Step size; None is the learner's own.
+    options : dict or None
+        Further options of `ptncn.streaming.Stream`.
+    random_state : int, RandomState instance or None
+        Seed for weight initialisation.
+
+    Attributes
+    ----------
+    stream_ : Stream
+        What was learnt.
+    n_features_in_ : int
+        Columns of X.
+    n_outputs_ : int
+        Targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> t = np.arange(600)
+    >>> price = np.where(t % 7 < 3, 1.0, 0.0)[:, None]
+    >>> load = 20 + np.sin(t * 2 * np.pi / 24) + 2 * price[:, 0]
+    >>> model = StreamRegressor(horizon=24, season=24, random_state=0).fit(price[:576], load[:576])
+    >>> mean, lower, upper = model.predict(price[576:], return_interval=True)
+    >>> mean.shape, bool((lower <= upper).all()), model.score(price[576:], load[576:]) > 0.5
+    ((24,), True, True)
+    """
+
+    def __init__(
+        self,
+        horizon: int = 1,
+        level: float = 0.9,
+        season: int | None = None,
+        hidden: tuple[int, ...] = HIDDEN,
+        lr: float | None = None,
+        options: dict[str, Any] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.horizon = horizon
+        self.level = level
+        self.season = season
+        self.hidden = hidden
+        self.lr = lr
+        self.options = options
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Forget everything and learn from the rows of `X` and `y`."""
+        return self._learn(X, y, reset=True)
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Go on learning with rows that follow those before."""
+        return self._learn(X, y, reset=not hasattr(self, "stream_"))
+
+    def predict(self, X: ArrayLike, return_interval: bool = False) -> Any:
+        """(n, n_outputs_) targets, or (n,) where y was one-dimensional; with `return_interval` also their bounds."""
+        check_is_fitted(self)
+        rows = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+        known = [dict(zip(self._names("x", rows), row, strict=True)) for row in rows.tolist()]
+        made = self.stream_.forecast(len(rows), features=known)
+        mean = np.where(np.isnan(made.entries), 0.0, made.entries)
+        parts = (mean, made.lower, made.upper) if return_interval else (mean,)
+        shaped = tuple(part[:, 0] if self._flat else part for part in parts)
+        return shaped if return_interval else shaped[0]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.allow_nan = True
+        tags.regressor_tags.poor_score = True  # the checks' 200 rows are in no order, and are seen once
+        return tags
+
+    def _learn(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> Self:
+        finite = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
+        rows, targets = validate_data(self, X, y, reset=reset, multi_output=True, y_numeric=True, **finite)
+        targets = np.asarray(targets, dtype=np.float64)
+        if reset:
+            self._flat = targets.ndim == 1
+            self.stream_ = self._make_stream(rows, targets.reshape(len(rows), -1))
+        targets = targets.reshape(len(rows), -1)
+        if targets.shape[1] != self.n_outputs_:
+            raise ValueError(f"y: expected {self.n_outputs_} columns, as in the rows before, got {targets.shape[1]}")
+        names = (*self._names("x", rows), *self._names("y", targets))
+        both = np.concatenate((rows, targets), axis=1)
+        for start in range(0, len(both), BLOCK):
+            part = both[start : start + BLOCK].tolist()
+            self.stream_.feed_block(Block(names, part, list(range(start + 1, start + 1 + len(part)))))
+        return self
+
+    def _make_stream(self, rows: Vector, targets: Vector) -> Stream:
+        self.n_outputs_ = targets.shape[1]
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return Stream(
+            network=LearnerSpec(hidden=tuple(self.hidden), lr=self.lr, seed=seed),
+            targets=self._names("y", targets),
+            features=self._names("x", rows),
+            horizon=self.horizon,
+            level=self.level,
+            season=self.season,
+            **(self.options or {}),
+        )
+
+    @staticmethod
+    def _names(role: str, values: Vector) -> tuple[str, ...]:
+        return tuple(f"{role}{index}" for index in range(values.shape[1]))
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "stream_": state["stream_"].to_bytes()} if "stream_" in state else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        made = {"stream_": Stream.from_bytes(state["stream_"])} if "stream_" in state else {}
+        super().__setstate__({**state, **made})

@@ -162,6 +162,35 @@ static int check_step(const Network *net, const Step *step) {
     return check_matrices(net, step);
 }
 
+/* Whether floats lie within slot 0 */
+static int inside(Span span, const Slots *slots) {
+    const float *first = slots->room.data, *own = span.data;
+    return absent(span) || (own >= first && span.count <= slots->stride && own - first <= slots->stride - span.count);
+}
+
+static int check_slots(const Network *net, const Step *step, const Slots *slots) {
+    REFUSE_UNLESS(slots->bytes == (int64_t)sizeof(Slots) && slots->version == PTNCN_VERSION, BAD_VERSION);
+    const int refusal = check_step(net, step);
+    if (refusal) return refusal;
+    REFUSE_UNLESS(net->real_bytes == 4 && step->phase == LEARN && net->teaching == COUPLED, BAD_CODE);
+    REFUSE_UNLESS(step->rows == 1 && absent(step->observed) && absent(step->teaches), BAD_COUNT);
+    REFUSE_UNLESS(absent(step->held) && absent(step->queued), BAD_QUEUE);
+    const int64_t *n = net->sizes.data, *which = slots->which.data, rows = slots->which.count, count = slots->steps.count;
+    int64_t hidden = 0;
+    for (int64_t k = 1; k <= net->layers; k++) hidden += n[k];
+    REFUSE_UNLESS(within(slots->stride, 1, MOST_UNITS) && within(count, 1, MOST_ROWS) && within(rows, 1, MOST_ROWS), BAD_SIZE);
+    REFUSE_UNLESS(has(slots->room, count * slots->stride) && has(slots->steps, count), BAD_COUNT);
+    REFUSE_UNLESS(has(slots->which, rows) && has(slots->x, rows * n[0]) && has(slots->y, rows * hidden), BAD_COUNT);
+    REFUSE_UNLESS(inside(step->corrected, slots) && inside(step->uncorrected, slots) && inside(step->displacement, slots), BAD_COUNT);
+    const Matrix *matrices = net->matrices.data;
+    for (int64_t i = 0; i < net->layers * KINDS; i++) {
+        const Matrix *m = matrices + i;
+        REFUSE_UNLESS(absent(m->pre) && inside(m->weight, slots) && inside(m->first, slots) && inside(m->second, slots), BAD_COUNT);
+    }
+    for (int64_t i = 0; i < rows; i++) REFUSE_UNLESS(within(which[i], 0, count - 1), BAD_SIZE);
+    return DONE;
+}
+
 static int check_update(const Update *u) {
     REFUSE_UNLESS(u->bytes == (int64_t)sizeof(Update) && u->version == PTNCN_VERSION, BAD_VERSION);
     REFUSE_UNLESS(u->real_bytes == 4 || u->real_bytes == 8, BAD_CODE);

@@ -1,6 +1,7 @@
 /* Entry points of the kernel: steps of a P-TNCN, and of optimisers with moments.
  * The code in *.inc is compiled for float and for double and, on x86, once more for processors with AVX2. */
 #include "step.h"
+#include <stdlib.h>
 #include "check.h"
 #include "scalars.h"
 
@@ -73,6 +74,57 @@ int ptncn_step(const Network *net, const Step *step) {
     return net->real_bytes == 4 ? step_float32(net, step) : step_float64(net, step);
 }
 
+static Span moved(Span span, int64_t floats) {
+    if (span.data) span.data = (float *)span.data + floats;
+    return span;
+}
+
+/* One row for the network in a slot; `net` has matrices of its own, which are moved there */
+static int step_in_slot(const Network *of, Network *net, Step step, const Slots *slots, int64_t row) {
+    const int64_t *n = net->sizes.data, n0 = n[0], slot = ((const int64_t *)slots->which.data)[row];
+    const int64_t shift = slot * slots->stride, hidden = slots->y.count / slots->which.count;
+    const Matrix *from = of->matrices.data;
+    Matrix *to = net->matrices.data;
+    for (int64_t i = 0; i < net->layers * KINDS; i++) {
+        to[i].weight = moved(from[i].weight, shift);
+        to[i].first = moved(from[i].first, shift);
+        to[i].second = moved(from[i].second, shift);
+    }
+    step.corrected = moved(step.corrected, shift);
+    step.uncorrected = moved(step.uncorrected, shift);
+    step.displacement = moved(step.displacement, shift);
+    float *x = (float *)slots->x.data + row * n0, *y = (float *)slots->y.data + row * hidden;
+    int64_t *steps = (int64_t *)slots->steps.data + slot, missing = 0;
+    for (int64_t i = 0; i < n0; i++) missing += x[i] != x[i];
+    if (missing == n0 && !*steps) { /* nothing was seen yet that could stand in */
+        for (int64_t i = 0; i < hidden; i++) y[i] = 0;
+        return DONE;
+    }
+    if (missing) {
+        step.phase = PREDICT;
+        const int refusal = ptncn_step(net, &step);
+        if (refusal) return refusal;
+        const float *prediction = step.prediction.data;
+        for (int64_t i = 0; i < n0; i++)
+            if (x[i] != x[i]) x[i] = prediction[i];
+    }
+    step.phase = slots->learn && *steps && missing < n0 ? LEARN : OBSERVE;
+    step.x.data = x, step.y.data = y;
+    ++*steps;
+    return ptncn_step(net, &step);
+}
+
+int ptncn_steps(const Network *net, const Step *step, const Slots *slots) {
+    int refusal = net && step && slots ? check_slots(net, step, slots) : BAD_VERSION;
+    if (refusal) return refusal;
+    Network own = *net;
+    own.matrices.data = calloc((size_t)net->matrices.count, sizeof(Matrix));
+    if (!own.matrices.data) return NO_MEMORY;
+    for (int64_t row = 0; row < slots->which.count && !refusal; row++) refusal = step_in_slot(net, &own, *step, slots, row);
+    free(own.matrices.data);
+    return refusal;
+}
+
 int ptncn_update(const Update *update) {
     const int refusal = update ? check_update(update) : BAD_VERSION;
     if (refusal) return refusal;
@@ -95,7 +147,7 @@ int ptncn_multiply(const Product *product) {
 const char *ptncn_layout(void) {
     return "Span:" SPAN_FIELDS(FIELD) ";Matrix:" MATRIX_FIELDS(FIELD) ";Rule:" RULE_FIELDS(FIELD)
         ";Network:" NETWORK_FIELDS(FIELD) ";Held:" HELD_FIELDS(FIELD) ";Step:" STEP_FIELDS(FIELD) ";Update:" UPDATE_FIELDS(FIELD)
-        ";Product:" PRODUCT_FIELDS(FIELD);
+        ";Product:" PRODUCT_FIELDS(FIELD) ";Slots:" SLOTS_FIELDS(FIELD);
 }
 
 #define MESSAGE(code, message) message,

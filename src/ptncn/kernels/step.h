@@ -86,6 +86,15 @@ enum { R, W, E, B, C, G, WRITE, RATE, ANGLE, KINDS };                           
     F(int64_t, bytes) F(int64_t, version) F(int64_t, real_bytes) F(int64_t, from) F(int64_t, to)                  \
     F(int64_t, rows) F(int64_t, threads) F(Span, x) F(Span, weight) F(Span, out)
 
+/* Networks that differ in their numbers only, one in each slot of `room`, and rows for some of them. The network and the
+ * step of the call describe slot 0. What is NaN in a row is filled in with the prediction of its network. */
+#define SLOTS_FIELDS(F)                                                                                           \
+    F(int64_t, bytes) F(int64_t, version) F(int64_t, learn)                                                       \
+    F(Span, room) F(int64_t, stride)               /* float (slots, stride): weights, moments and state of each */ \
+    F(Span, steps)                                 /* int64_t (slots): rows that each has seen */                 \
+    F(Span, which)                                 /* int64_t (rows): the slot of each row */                     \
+    F(Span, x) F(Span, y)                          /* float (rows, n0) and (rows, N − n0) */
+
 typedef void *pointer;
 #define DECLARE(type, name) type name;
 typedef struct { SPAN_FIELDS(DECLARE) } Span;
@@ -96,6 +105,7 @@ typedef struct { HELD_FIELDS(DECLARE) } Held;
 typedef struct { STEP_FIELDS(DECLARE) } Step;
 typedef struct { UPDATE_FIELDS(DECLARE) } Update;
 typedef struct { PRODUCT_FIELDS(DECLARE) } Product;
+typedef struct { SLOTS_FIELDS(DECLARE) } Slots;
 
 /* Why a call was refused, before writing anything */
 #define REFUSALS(F)                                                                                               \
@@ -111,6 +121,7 @@ typedef struct { PRODUCT_FIELDS(DECLARE) } Product;
 enum { REFUSALS(LIST) REFUSAL_COUNT };
 
 EXPORT int ptncn_step(const Network *net, const Step *step);
+EXPORT int ptncn_steps(const Network *net, const Step *step, const Slots *slots); /* row after row */
 EXPORT int ptncn_update(const Update *update);
 EXPORT int ptncn_multiply(const Product *product);
 EXPORT const char *ptncn_layout(void);           /* "Span 16: pointer data, int64_t count; Matrix …" */

@@ -142,6 +142,27 @@ class Kernel:
         del held
         return outputs[:, : plan.sizes[0]].view(plan.rows, -1)
 
+    def describe_elsewhere(self, state: PTNCNState, places: Mapping[int, int]) -> tuple[Any, Any, Any]:
+        """The network and a learning step of one row with every address replaced as `places` says; and what they
+        point to, which the caller holds on to."""
+        kind, count = kernels.structure("Matrix"), self._network.matrices_count
+        matrices = (kind * count).from_buffer_copy((kind * count).from_address(self._network.matrices))
+        for matrix in matrices:
+            for name in ("weight", "first", "second"):
+                if (address := getattr(matrix, name)) is not None:
+                    setattr(matrix, name, places[address])
+        network = type(self._network).from_buffer_copy(self._network)
+        network.matrices = ctypes.addressof(matrices)
+        _, step, outputs = self._begin(1, _LEARN)
+        x = outputs.new_empty(self.sizes[0])
+        step.x, step.x_count = kernels.span(x, self.dtype)
+        for name in ("corrected", "uncorrected", "displacement"):
+            if (part := getattr(state, name)) is not None:
+                setattr(step, name, places[part.data_ptr()])
+                setattr(step, f"{name}_count", part.numel())
+        step.rule, step.rule_error, step.rule_bias = self.learning.rules(self._groups)
+        return network, step, (matrices, outputs, x, self)
+
     def watch(self) -> Tensor:
         """(4,) seconds spent in each of `CLOCKS` from now on, updated at every step."""
         self.clock = torch.zeros(len(CLOCKS), dtype=torch.float64)

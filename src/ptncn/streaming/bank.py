@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -13,18 +13,35 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ptncn.learner import Learner
+from ptncn.network.slots import NetworkArray, is_plain, pack, unpack
 from ptncn.streaming.columns import Vector
 
 Slots = NDArray[np.int64]
 
 
+class Networks(Protocol):
+    """Networks for streams in slots."""
+
+    def learner(self, slot: int) -> Learner:
+        """The network of a slot."""
+
+    def resize(self, slots: int) -> None: ...
+
+    def reset(self, slot: int) -> None: ...
+
+    def step(self, slots: Slots, inputs: NDArray[np.float32], *, learn: bool) -> NDArray[np.floating[Any]]:
+        """(n, states) after each of (n, inputs) rows was seen; what is NaN is filled in with the prediction."""
+
+    def state(self, slots: Sequence[int]) -> dict[str, Any]: ...
+
+    def restore(self, slots: Sequence[int], state: Mapping[str, Any]) -> None: ...
+
+
 class NetworkBank:
     """Shows rows to networks and gives their states.
 
-    What is missing in a row is filled in with the network's own prediction.
-
     Arguments:
-        make: makes a network from the number of its inputs.
+        make: makes a network from the number of its inputs, each time the same.
         inputs: of the network.
         shared: one network for all slots; the rows of a batch teach it together.
     """
@@ -32,56 +49,33 @@ class NetworkBank:
     def __init__(
         self, make: Callable[[int], Learner], inputs: int, *, learn: bool = True, shared: bool = False
     ) -> None:
-        self._make, self._inputs, self.learn, self.shared = make, inputs, learn, shared
-        self._learners: list[Learner] = [make(inputs)]
-        state: Any = self._learners[0].begin(1)
-        self._fields = [field.name for field in dataclasses.fields(state)]
-        self._batched = [name for name in self._fields if _is_batched(getattr(state, name))]
-        self._type = type(state)
-        blank = torch.zeros(1, inputs)
-        self.states = sum(part.shape[1] for part in self._corrected(self._learners[0], blank, state, learn=False))
-        self._states: list[Any] = []
-        self._seen, self._after = np.empty(0, dtype=bool), np.empty((0, self.states))
+        self.learn, self.shared = learn, shared
+        first: Any = make(inputs)
+        blank = first.step(torch.zeros(1, inputs), first.begin(1), learn=False)
+        self.states = sum(part.shape[1] for part in blank.corrected)
+        self._networks: Networks
+        if shared:
+            self._networks = SharedNetwork(first, self.states)
+        elif NetworkArray.supports(first):
+            self._networks = SlottedNetworks(first)
+        else:
+            self._networks = SeparateNetworks(lambda: make(inputs), self.states)
+        self._after = np.empty((0, self.states))
 
     def learner(self, slot: int) -> Learner:
-        return self._learners[0 if self.shared else slot]
+        return self._networks.learner(slot)
 
     def resize(self, slots: int) -> None:
-        more = slots - len(self._seen)
-        if self.shared:
-            new = self._learners[0].begin(slots)
-            if self._states:
-                for name in self._batched:
-                    getattr(new, name)[: len(self._seen)] = getattr(self._states[0], name)
-            self._states = [new]
-        else:
-            self._learners += [None] * (slots - len(self._learners))  # type: ignore[list-item]
-            self._states += [None] * more
-        self._after = np.append(self._after, np.zeros((more, self.states)), axis=0)
-        self._seen = np.append(self._seen, np.zeros(more, dtype=bool))
+        self._networks.resize(slots)
+        self._after = np.append(self._after, np.zeros((slots - len(self._after), self.states)), axis=0)
 
     def reset(self, slot: int) -> None:
-        if self.shared:
-            new = self._learners[0].begin(1)
-            for name in self._batched:
-                getattr(self._states[0], name)[slot] = getattr(new, name)[0]
-        else:
-            self._learners[slot] = self._make(self._inputs)
-            self._states[slot] = self._learners[slot].begin(1)
-        self._after[slot], self._seen[slot] = 0.0, False
+        self._networks.reset(slot)
+        self._after[slot] = 0.0
 
     def step(self, slots: Slots, inputs: NDArray[np.float32]) -> Vector:
         """(n, states) after each of (n, inputs) rows was seen, NaN where nothing was observed."""
-        x = torch.from_numpy(inputs)
-        gaps = None if math.isfinite(float(x.sum())) else x.isnan()
-        states = np.empty((len(slots), self.states))
-        if self.shared:
-            for rows in rounds(slots):
-                for part in _parts(len(rows)):
-                    self._step_batch(slots, rows[part], x, gaps, states)
-        else:
-            for row, slot in enumerate(slots.tolist()):
-                self._step_one(slot, x[row : row + 1], None if gaps is None else gaps[row : row + 1], states[row])
+        states: Vector = self._networks.step(slots, inputs, learn=self.learn).astype(np.float64)
         self._after[slots] = states
         return states
 
@@ -90,23 +84,135 @@ class NetworkBank:
         after: Vector = self._after[slot]
         return after
 
-    def _step_one(self, slot: int, x: Tensor, gaps: Tensor | None, out: Vector) -> None:
-        learner, state, learn = self._learners[slot], self._states[slot], self.learn
-        if gaps is not None and gaps.any():
-            if gaps.all() and not state.steps:
-                out[:] = 0.0
-                return
-            x = torch.where(gaps, learner.predict(state), x)
-            learn = learn and not bool(gaps.all())
-        at = 0
-        for part in self._corrected(learner, x, state, learn):
-            after = part.numpy()[0]
-            out[at : at + len(after)] = after
-            at += len(after)
+    def state(self, slots: Sequence[int]) -> dict[str, Any]:
+        return {"after": self._after[list(slots)], **self._networks.state(slots)}
 
-    def _step_batch(self, slots: Slots, rows: Slots, x: Tensor, gaps: Tensor | None, out: Vector) -> None:
+    def restore(self, slots: Sequence[int], state: Mapping[str, Any]) -> None:
+        self._after[list(slots)] = state["after"]
+        self._networks.restore(slots, state)
+
+    def shared_state(self) -> dict[str, Any]:
+        return {"network": self.learner(0).snapshot() if self.shared else None}
+
+    def restore_shared(self, state: Mapping[str, Any]) -> None:
+        if state["network"] is not None:
+            self.learner(0).restore(state["network"])
+
+
+class SlottedNetworks(NetworkArray):
+    """A network for each slot, all in one array."""
+
+    def learner(self, slot: int) -> Learner:
+        return self.copy_to_network(slot)
+
+    def state(self, slots: Sequence[int]) -> dict[str, Any]:
+        index = list(slots)
+        return {"lr": self.network.lr, "networks": self.rows[index], "steps": self.steps[index]}
+
+    def restore(self, slots: Sequence[int], state: Mapping[str, Any]) -> None:
+        index, rows = list(slots), state["networks"]
+        if rows.shape != (len(index), self.rows.shape[1]):
+            raise ValueError(f"networks: expected {(len(index), self.rows.shape[1])}, got {rows.shape}")
+        self.rows[index], self.steps[index] = rows, state["steps"]
+        self.network.lr = state["lr"]
+
+
+class SeparateNetworks:
+    """A network for each slot, one after another: for options and machines for which there is no array."""
+
+    def __init__(self, make: Callable[[], Learner], states: int) -> None:
+        self._make, self._width = make, states
+        self._learners: list[Any] = []
+        self._states: list[Any] = []
+
+    def learner(self, slot: int) -> Learner:
+        learner: Learner = self._learners[slot]
+        return learner
+
+    def resize(self, slots: int) -> None:
+        more = [None] * (slots - len(self._learners))
+        self._learners += more
+        self._states += more
+
+    def reset(self, slot: int) -> None:
+        self._learners[slot] = self._make()
+        self._states[slot] = self._learners[slot].begin(1)
+
+    def step(self, slots: Slots, inputs: NDArray[np.float32], *, learn: bool) -> NDArray[np.floating[Any]]:
+        x, states = torch.from_numpy(inputs), np.zeros((len(slots), self._width))
+        for row, slot in enumerate(slots.tolist()):
+            self._step(slot, x[row : row + 1], learn, states[row])
+        return states
+
+    def _step(self, slot: int, x: Tensor, learn: bool, out: Vector) -> None:
+        learner, state, missing = self._learners[slot], self._states[slot], x.isnan()
+        if missing.any():
+            if missing.all() and not state.steps:
+                return
+            x = torch.where(missing, learner.predict(state), x)
+            learn = learn and not bool(missing.all())
+        out[:] = torch.cat(learner.step(x, state, learn=learn).corrected, 1).numpy()[0]
+
+    def state(self, slots: Sequence[int]) -> dict[str, Any]:
+        learners, states = ([part[slot] for slot in slots] for part in (self._learners, self._states))
+        if learners and is_plain(learners[0]):  # as a machine with an array keeps them
+            rows = np.stack([pack(*pair) for pair in zip(learners, states, strict=True)])
+            return {"lr": learners[0].lr, "networks": rows, "steps": np.array([state.steps for state in states])}
+        fields = [{field.name: getattr(state, field.name) for field in dataclasses.fields(state)} for state in states]
+        return {"learners": [learner.snapshot() for learner in learners], "states": fields}
+
+    def restore(self, slots: Sequence[int], state: Mapping[str, Any]) -> None:
+        for row, slot in enumerate(slots):
+            self.reset(slot)
+            if "networks" in state:
+                unpack(state["networks"][row], self._learners[slot], self._states[slot])
+                self._states[slot].steps, self._learners[slot].lr = int(state["steps"][row]), state["lr"]
+            else:
+                self._learners[slot].restore(state["learners"][row])
+                self._states[slot] = type(self._states[slot])(**state["states"][row])
+
+
+class SharedNetwork:
+    """One network for all slots. Rows of different slots are a batch, which teaches it together."""
+
+    def __init__(self, learner: Any, states: int) -> None:
+        self._learner, self._width = learner, states
+        state: Any = learner.begin(1)
+        self._type, self._fields = type(state), [field.name for field in dataclasses.fields(state)]
+        self._batched = [name for name in self._fields if _is_batched(getattr(state, name))]
+        self._state: Any = None
+        self._seen = np.empty(0, dtype=bool)
+
+    def learner(self, slot: int) -> Learner:
+        learner: Learner = self._learner
+        return learner
+
+    def resize(self, slots: int) -> None:
+        new = self._learner.begin(slots)
+        if self._state is not None:
+            for name in self._batched:
+                getattr(new, name)[: len(self._seen)] = getattr(self._state, name)
+        self._state = new
+        self._seen = np.append(self._seen, np.zeros(slots - len(self._seen), dtype=bool))
+
+    def reset(self, slot: int) -> None:
+        new = self._learner.begin(1)
+        for name in self._batched:
+            getattr(self._state, name)[slot] = getattr(new, name)[0]
+        self._seen[slot] = False
+
+    def step(self, slots: Slots, inputs: NDArray[np.float32], *, learn: bool) -> NDArray[np.floating[Any]]:
+        x = torch.from_numpy(inputs)
+        gaps = None if math.isfinite(float(x.sum())) else x.isnan()
+        states = np.empty((len(slots), self._width))
+        for rows in rounds(slots):
+            for part in _parts(len(rows)):
+                self._step(slots, rows[part], x, gaps, learn, states)
+        return states
+
+    def _step(self, slots: Slots, rows: Slots, x: Tensor, gaps: Tensor | None, learn: bool, out: Vector) -> None:
         """Rows of different slots together."""
-        learner, whole, index = self._learners[0], self._states[0], torch.from_numpy(slots[rows])
+        learner, whole, index = self._learner, self._state, torch.from_numpy(slots[rows])
         fields = {name: getattr(whole, name) for name in self._fields}
         fields |= {name: fields[name][index] for name in self._batched}
         seen = self._seen[slots[rows]]
@@ -118,44 +224,23 @@ class NetworkBank:
         x = x[torch.from_numpy(rows)]
         if gaps is not None:
             x = torch.where(gaps[torch.from_numpy(rows)], learner.predict(state), x)
-        out[rows] = torch.cat(list(self._corrected(learner, x, state, self.learn)), 1).numpy()
+        out[rows] = torch.cat(learner.step(x, state, learn=learn).corrected, 1).numpy()
         for name in self._batched:
             getattr(whole, name)[index] = getattr(state, name)
         self._seen[slots[rows]] = True
 
-    @staticmethod
-    def _corrected(learner: Any, x: Tensor, state: Any, learn: bool) -> tuple[Tensor, ...]:
-        corrected: tuple[Tensor, ...] = learner.step(x, state, learn=learn).corrected
-        return corrected
-
     def state(self, slots: Sequence[int]) -> dict[str, Any]:
         index = list(slots)
-        tree: dict[str, Any] = {"after": self._after[index], "seen": self._seen[index]}
-        if self.shared:
-            tree["states"] = {name: getattr(self._states[0], name)[index] for name in self._batched}
-        else:
-            tree["learners"] = [self._learners[slot].snapshot() for slot in index]
-            tree["states"] = [{name: getattr(self._states[slot], name) for name in self._fields} for slot in index]
-        return tree
+        return {
+            "seen": self._seen[index],
+            "states": {name: getattr(self._state, name)[index] for name in self._batched},
+        }
 
     def restore(self, slots: Sequence[int], state: Mapping[str, Any]) -> None:
         index = list(slots)
-        self._after[index], self._seen[index] = state["after"], state["seen"]
-        if self.shared:
-            for name in self._batched:
-                getattr(self._states[0], name)[index] = state["states"][name]
-            return
-        for slot, learnt, fields in zip(index, state["learners"], state["states"], strict=True):
-            self._learners[slot] = self._make(self._inputs)
-            self._learners[slot].restore(learnt)
-            self._states[slot] = self._type(**fields)
-
-    def shared_state(self) -> dict[str, Any]:
-        return {"network": self._learners[0].snapshot() if self.shared else None}
-
-    def restore_shared(self, state: Mapping[str, Any]) -> None:
-        if state["network"] is not None:
-            self._learners[0].restore(state["network"])
+        self._seen[index] = state["seen"]
+        for name in self._batched:
+            getattr(self._state, name)[index] = state["states"][name]
 
 
 def _is_batched(value: Any) -> bool:

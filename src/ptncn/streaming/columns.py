@@ -180,9 +180,9 @@ class Columns:
             at += size
         return values
 
-    def split(self, entries: Vector) -> dict[str, list[Any]]:
-        """(n, target_width) entries as one list of values for each target: floats, or labels of categories."""
-        found: dict[str, list[Any]] = {}
+    def split(self, entries: Vector) -> dict[str, Any]:
+        """(n, target_width) entries as one column for each target: numbers, or labels of categories."""
+        found: dict[str, Any] = {}
         at = 0
         for name in self.names:
             size = self._size(name)
@@ -190,7 +190,7 @@ class Columns:
             if name in self.categories:
                 found[name] = [None if row[0] != row[0] else self._likeliest(name, row) for row in part.tolist()]
             else:
-                found[name] = part[:, 0].tolist()
+                found[name] = part[:, 0]
             at += size
         return found
 
@@ -279,7 +279,7 @@ class Columns:
         gone = [repr(name) for name in sorted(self._known) if name not in names]
         new = [repr(name) for name in names if name not in self._known]
         what = [f"{', '.join(some)} {verb}" for some, verb in ((gone, "vanished"), (new, "appeared")) if some]
-        return f"the columns changed: {' and '.join(what)}; --columns-change mask goes on without them"
+        return f"the columns changed: {' and '.join(what)}; --columns-change mask continues without them"
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:

@@ -165,7 +165,7 @@ class ForecasterEngine:
         half = (upper[-1] - lower[-1]) / 2
         while len(rows) < wanted:
             for row in rows[-len(mean) :]:
-                ahead = copy.observe(row[None], states, extra)
+                ahead = copy.observe(np.ascontiguousarray(row[None]), states, extra)
             rows += list(ahead.mean[0].T)
         entries = np.array(rows)
         reach = np.sqrt(np.arange(len(mean) + 1, len(entries) + 1) / len(mean))[:, None] * half

@@ -5,13 +5,19 @@ Other packages add theirs through the entry-point group `ptncn.formats`; each en
 
 from __future__ import annotations
 
+import ctypes
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ptncn.kernels import address, open_library
 from ptncn.registry import Registry, unknown
 from ptncn.streaming.lines import COMPRESSIONS, LineReader
 from ptncn.streaming.readers import CsvReader, JsonReader, ParquetReader
@@ -32,7 +38,7 @@ class Field:
 
     name: str
     path: tuple[str | int, ...]
-    values: Sequence[Any]
+    values: Sequence[Any] | NDArray[Any]
     kind: Literal["whole", "exact", "float", "text", "flag"]
 
 
@@ -61,8 +67,7 @@ class CsvWriter:
         return ",".join(_quoted(field.name) for field in table) + "\n"
 
     def lines(self, table: Table) -> str:
-        template = ",".join(_conversion(field) for field in table) + "\n"
-        return _fill(template, [_column(field, "", _quoted) for field in table])
+        return _lines(["", *[","] * (len(table) - 1), "\n"], table, "", _quoted, ("0", "1"))
 
 
 class JsonWriter:
@@ -81,40 +86,76 @@ class JsonWriter:
         root: dict[str, Any] = {}
         for index, field in enumerate(table):
             _place(root, field.path, f"\0{index}\0")
-        template = json.dumps(root, ensure_ascii=False, separators=(",", ":")).replace("%", "%%") + "\n"
-        for index, field in enumerate(table):
-            template = template.replace(
-                f'"\\u0000{index}\\u0000"', _conversion(field) if field.kind != "flag" else "%s"
-            )
-        return _fill(template, [_column(field, "null", _as_json, ("false", "true")) for field in table])
+        text = json.dumps(root, ensure_ascii=False, separators=(",", ":")) + "\n"
+        parts = re.split(r'"\\u0000(\d+)\\u0000"', text)  # literals, and between them the numbers of the fields
+        ordered = [table[int(index)] for index in parts[1::2]]
+        return _lines(parts[::2], ordered, "null", _as_json, ("false", "true"))
 
 
-def _fill(template: str, columns: list[Sequence[Any]]) -> str:
+def _lines(literals: list[str], table: Table, nothing: str, text: Callable[[Any], str], flags: tuple[str, str]) -> str:
+    """A line for each row: the fields of the table between the literals."""
+    columns, template, at = [], literals[0].replace("%", "%%"), 0
+    while at < len(table):
+        field, end = table[at], at + 1
+        if field.kind == "float":
+            while end < len(table) and table[end].kind == "float":
+                end += 1
+            columns.append(format_floats([each.values for each in table[at:end]], literals[at + 1 : end], nothing))
+        elif field.kind == "exact":
+            columns.append([nothing if value != value else repr(value) for value in np.asarray(field.values).tolist()])
+        elif field.kind == "text":
+            columns.append([nothing if value is None else text(value) for value in field.values])
+        elif field.kind == "flag":
+            columns.append([flags[bool(value)] for value in field.values])
+        else:
+            columns.append(list(map(str, field.values)))
+        template += "%s" + literals[end].replace("%", "%%")
+        at = end
     return "".join([template % row for row in zip(*columns, strict=True)])
 
 
-def _conversion(field: Field) -> str:
-    if field.kind in ("exact", "float"):
-        return "%s" if _has_gaps(field.values) else "%r" if field.kind == "exact" else "%.9g"
-    return "%s" if field.kind == "text" else "%d"
+def format_floats(columns: Sequence[Sequence[float] | NDArray[Any]], between: Sequence[str], nothing: str) -> list[str]:
+    """Each row of some columns as text, with nine digits and `between` them; a NaN becomes `nothing`.
+
+    >>> format_floats([[0.1, 1e20], [float("nan"), -2.5]], [";"], "-")
+    ['0.1;-', '1e+20;-2.5']
+    """
+    values = np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
+    library = _load_formatter()
+    if library is None or not values.size:
+        parts = [[nothing if value != value else f"{value:.9g}" for value in column.tolist()] for column in values.T]
+        template = "%s" + "".join(text.replace("%", "%%") + "%s" for text in between)
+        return [template % row for row in zip(*parts, strict=True)]
+    texts = [text.encode() for text in between]
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    rows, width = values.shape
+    empty = nothing.encode()
+    room = rows * (sum(map(len, texts)) + width * max(LONGEST, len(empty)) + 1)
+    out = np.empty(room, dtype=np.uint8)
+    length = library.format_rows(
+        address("values", values, np.float64, rows, width),
+        ctypes.c_int64(rows),
+        ctypes.c_int64(width),
+        b"".join(texts),
+        address("ends", ends, np.int64, width - 1),
+        empty,
+        address("out", out, np.uint8, room),
+        ctypes.c_int64(room),
+    )
+    assert length >= 0
+    return out[:length].tobytes().decode().split("\n")[:-1]
 
 
-def _column(field: Field, nothing: str, text: Any, flags: tuple[str, str] | None = None) -> Sequence[Any]:
-    """The values as the conversion wants them."""
-    values = field.values
-    if field.kind in ("exact", "float") and _has_gaps(values):
-        form = "%r" if field.kind == "exact" else "%.9g"
-        return [nothing if value != value else form % value for value in values]
-    if field.kind == "text":
-        return [nothing if value is None else text(value) for value in values]
-    if field.kind == "flag" and flags is not None:
-        return [flags[bool(value)] for value in values]
-    return values
+LONGEST = 24
+"""Characters of a number, as in `kernels/format.c`."""
 
 
-def _has_gaps(values: Sequence[float]) -> bool:
-    total = sum(values)
-    return total != total
+@cache
+def _load_formatter() -> ctypes.CDLL | None:
+    library = open_library("_format")
+    if library is not None:
+        library.format_rows.restype = ctypes.c_int64
+    return library
 
 
 def _quoted(value: Any) -> str:

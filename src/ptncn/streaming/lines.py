@@ -256,7 +256,7 @@ class LineReader:
         return self._buffer[self._at :]
 
     def position_after(self, line: Line | None) -> dict[str, Any]:
-        """Where to continue, and the mark of the last line, by which `seek` knows the source again."""
+        """Where to continue, and the mark of the last line, by which `seek` recognises the source."""
         if line is None:
             return {"number": 0, "start": 0, "end": 0, "mark": ""}
         return {"number": line.number, "start": line.start, "end": line.end, "mark": _mark(line.data)}

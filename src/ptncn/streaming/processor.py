@@ -71,6 +71,10 @@ class Processor:
         """The keys in memory, the least recently used first."""
         return list(self._keys.slots)
 
+    def knows(self, key: str) -> bool:
+        """Whether there is a stream for this key, in memory or on disk."""
+        return key in self._keys.slots or (self._store is not None and key in self._store)
+
     def close(self) -> None:
         """Remove temporary files."""
         if self._store is not None:
@@ -283,8 +287,7 @@ class Processor:
         """The slot of a stream, which is fetched from the disk if it is there."""
         if (key is None) != (self.columns.key is None):
             raise StreamError("a key is needed" if key is None else f"key {key!r}: this stream has no keys")
-        known = key in self._keys.slots or (self._store is not None and key in dict(self._store))
-        if key is not None and not known:
+        if key is not None and not self.knows(key):
             raise StreamError(f"unknown key {key!r}; known are {', '.join(self.keys[:5])}, …")
         return self._place([key] if key is not None else None, [0])[0]
 

@@ -171,7 +171,7 @@ class CsvReader:
             raise RowError(
                 self.name,
                 self._row[0].number,
-                f"a quoted field goes on for more than {self._lines.longest:,} bytes; is a quote missing?",
+                f"a quoted field is longer than {self._lines.longest:,} bytes; is a quote missing?",
             )
         return line.decode(self.name)
 

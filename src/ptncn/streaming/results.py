@@ -183,7 +183,7 @@ class Results:
             if steps.lower.shape[1]:
                 table += self._fields(steps.lower[:, step], f"{name}.lower", ("lower", step), "float")
                 table += self._fields(steps.upper[:, step], f"{name}.upper", ("upper", step), "float")
-        table.append(Field("surprise", ("surprise",), steps.surprise.tolist(), "float"))
+        table.append(Field("surprise", ("surprise",), steps.surprise, "float"))
         if len(names) > 1:
             parts = self.parts()
             surprised = steps.surprise > 0
@@ -197,17 +197,17 @@ class Results:
                 )
             )
             table += [
-                Field(f"{name}.surprise", ("surprises", name), parts[:, index].tolist(), "float")
+                Field(f"{name}.surprise", ("surprises", name), parts[:, index], "float")
                 for index, name in enumerate(names)
             ]
         table += [
-            Field("anomaly", ("anomaly",), steps.anomaly.tolist(), "float"),
+            Field("anomaly", ("anomaly",), steps.anomaly, "float"),
             Field("alarm", ("alarm",), steps.alarm.tolist(), "flag"),
-            Field("severity", ("severity",), steps.severity.tolist(), "float"),
+            Field("severity", ("severity",), steps.severity, "float"),
             Field("drift", ("drift",), self.drift.tolist(), "flag"),
         ]
         table += [
-            Field(f"error.layer{layer}", ("errors", layer), steps.layer_errors[:, layer].tolist(), "float")
+            Field(f"error.layer{layer}", ("errors", layer), steps.layer_errors[:, layer], "float")
             for layer in range(steps.layer_errors.shape[1])
         ]
         return table

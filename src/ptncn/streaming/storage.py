@@ -1,8 +1,8 @@
 """How streams are kept: as bytes, in a checkpoint, and by key, with the least recently used on disk.
 
 A blob is a magic word, the version, the checksum of the rest, the length of a JSON text, that text, and the arrays
-one behind another, little-endian. The checksum covers that length too. In the text an array stands as its
-type, its shape and its place. Nothing in it is executed.
+one after another, little-endian. The checksum covers that length too. In the text an array is given by its
+type, shape and offset. Nothing in it is executed.
 """
 
 from __future__ import annotations
@@ -279,6 +279,9 @@ class KeyStore:
             return None
         self._base.execute("DELETE FROM streams WHERE key = ?", (key,))
         return bytes(row[0])
+
+    def __contains__(self, key: str) -> bool:
+        return self._base.execute("SELECT 1 FROM streams WHERE key = ?", (key,)).fetchone() is not None
 
     def __len__(self) -> int:
         return int(self._base.execute("SELECT COUNT(*) FROM streams").fetchone()[0])
