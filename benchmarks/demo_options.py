@@ -1,8 +1,9 @@
 """Choose the options of each learner of the demo, with another seed than the demo's.
 
     python benchmarks/demo_options.py --out results/demo/options.json
+    python benchmarks/demo_options.py --learners ptncn
 
-This takes about a quarter of an hour.
+This takes about a quarter of an hour. Learners that are not named keep their entries in the record.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from ptncn.demo.simulate import (
     LSTM_OPTIONS,
     PIXELS,
     PTNCN,
-    PTNCN_OPTIONS,
     Size,
     make_learners,
     predictable,
@@ -35,12 +35,13 @@ SEED = 7
 TRIED: dict[str, list[dict[str, Any]]] = {
     PTNCN: [
         {},
-        {"lr": 2e-4},
-        {"lr": 6e-4},
-        {"error_lr_factor": 0.1},
-        {"error_rule": "fixed"},
-        {"optimizer": "adam"},
-        {"optimizer": "sgd", "lr": 0.1, "rescale": "unit"},
+        {"lr": 3e-4},
+        {"lr": 1e-3},
+        {"beta": 0.5},
+        {"optimizer": "rmsprop", "lr": 3e-4},
+        {"optimizer": "rmsprop"},
+        {"error_lr_factor": 0.03},
+        {"schedule": {"kind": "root", "steps": 1000, "final": 0.1}, "lr": 1e-3},
     ],
     LSTM: [
         {},
@@ -54,29 +55,42 @@ TRIED: dict[str, list[dict[str, Any]]] = {
     ],
 }
 """Changes to `START`."""
-START: dict[str, dict[str, Any]] = {PTNCN: PTNCN_OPTIONS, LSTM: {**LSTM_OPTIONS, "window": 4}}
+START: dict[str, dict[str, Any]] = {
+    PTNCN: {"preset": "best", "lr": 6e-4, "schedule": None},
+    LSTM: {**LSTM_OPTIONS, "window": 4},
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("results/demo/options.json"))
+    parser.add_argument("--learners", nargs="+", default=list(TRIED), choices=TRIED)
     parser.add_argument("--scenes", type=int, default=FULL.scenes, help="scenes in each part of the stream")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     size = Size(arguments.scenes, test_scenes=1, units=FULL.units)
-    found = []
-    for name, several in TRIED.items():
-        for changed in several:
+    found = kept(arguments.out, arguments.learners)
+    for name in arguments.learners:
+        for changed in TRIED[name]:
             found.append(try_out(name, changed, size))
             print(f"{found[-1]['error']:.2f}  {found[-1]['milliseconds']:.2f} ms  {name} {changed}", flush=True)
     record = {
         "command": f"python benchmarks/demo_options.py --scenes {arguments.scenes}",
+        "measured": arguments.learners,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "versions": versions(),
         "seed": SEED,
         "tried": found,
     }
     write_atomically(arguments.out, (json.dumps(record, indent=1) + "\n").encode())
+
+
+def kept(record: Path, measured: list[str]) -> list[dict[str, Any]]:
+    """What was found for the learners that are not measured now."""
+    if not record.is_file() or set(measured) == set(TRIED):
+        return []
+    tried = json.loads(record.read_text(encoding="utf-8"))["tried"]
+    return [each for each in tried if each["learner"] not in measured]
 
 
 def try_out(name: str, changed: dict[str, Any], size: Size) -> dict[str, Any]:

@@ -19,10 +19,10 @@ from typing import Any
 
 import torch
 
-from ptncn.demo.simulate import LSTM, LSTM_OPTIONS, PIXELS, PTNCN, PTNCN_OPTIONS, count_weights
+from ptncn.demo.simulate import LSTM, PIXELS, PTNCN, count_weights
 from ptncn.learners import make
 from ptncn.live.objects import World
-from ptncn.live.pair import UNITS, equal_units
+from ptncn.live.pair import FIXED, UNITS, equal_units
 
 ROOT = Path(__file__).resolve().parents[1]
 RATES = (3e-4, 6e-4, 1.2e-3, 2.4e-3, 4.8e-3, 9.6e-3)
@@ -30,7 +30,6 @@ SEARCHED: dict[str, dict[str, tuple[float, ...]]] = {
     PTNCN: {"lr": RATES, "beta": (0.25, 0.5)},
     LSTM: {"lr": RATES, "stride": (1, 4)},
 }
-FIXED: dict[str, dict[str, Any]] = {PTNCN: PTNCN_OPTIONS, LSTM: LSTM_OPTIONS}
 SEEDS = (101, 102)
 FRAMES = 1500
 

@@ -28,15 +28,7 @@ CANVAS = 32
 """Pixels along an edge of a frame."""
 PIXELS = CANVAS * CANVAS
 
-PTNCN_OPTIONS: dict[str, Any] = {
-    "optimizer": "rmsprop",
-    "lr": 3e-4,
-    "rescale": "none",  # RMSprop sets the size of a step itself
-    "beta": 0.5,
-    "error_rule": "transpose",
-    "error_lr_factor": 0.03,  # on videos a slowly learning E is best
-    "biases": False,
-}
+PTNCN_OPTIONS: dict[str, Any] = {"preset": "best"}
 LSTM_OPTIONS: dict[str, Any] = {
     "optimizer": "rmsprop",
     "lr": 2e-3,
@@ -49,7 +41,7 @@ def make_learners(units: Sequence[int], seed: int) -> dict[str, Learner]:
     """Both learners, untrained; `units` are those of the P-TNCN's layers.
 
     >>> [count_weights(learner) for learner in make_learners([20, 10], seed=0).values()]
-    [62740, 63136]
+    [63814, 63136]
     """
     network = make(PTNCN, input_size=PIXELS, hidden_size=list(units), seed=seed, **PTNCN_OPTIONS)
     hidden = equal_units(count_weights(network))

@@ -11,12 +11,23 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ptncn.demo.simulate import LSTM, LSTM_OPTIONS, PIXELS, PTNCN, PTNCN_OPTIONS, count_weights
+from ptncn.demo.simulate import LSTM, LSTM_OPTIONS, PIXELS, PTNCN, count_weights
 from ptncn.learner import Learner, Surprising
 from ptncn.learners import make
 from ptncn.learners.registry import LEARNERS, describe
 
 UNITS = (128, 64)
+FIXED: dict[str, dict[str, Any]] = {
+    PTNCN: {
+        "optimizer": "rmsprop",
+        "rescale": "none",  # RMSprop sets the size of a step itself
+        "error_rule": "transpose",
+        "error_lr_factor": 0.03,  # on videos a slowly learning E is best
+        "biases": False,
+    },
+    LSTM: LSTM_OPTIONS,
+}
+"""Options that were not searched."""
 SEARCHED: dict[str, dict[str, Any]] = {PTNCN: {"lr": 1.2e-3, "beta": 0.5}, LSTM: {"lr": 4.8e-3, "stride": 1}}
 """The best of twelve settings each, on worlds that the page does not show: `benchmarks/live_rates.py`. Steps are larger
 than in the demo, because a visitor waits for minutes, not for 30,000 frames."""
@@ -119,7 +130,7 @@ class Runner:
 def make_pair(rival: str = LSTM, seed: int = 0, units: Sequence[int] = UNITS) -> list[Runner]:
     """A P-TNCN and another learner of the registry with as many weights, both untrained."""
     entry = describe(rival)
-    settings = {PTNCN: {**PTNCN_OPTIONS, **SEARCHED[PTNCN]}, LSTM: {**LSTM_OPTIONS, **SEARCHED[LSTM]}}
+    settings = {name: {**FIXED[name], **SEARCHED[name]} for name in FIXED}
     options = settings.get(rival, entry.default_options("video", online=True))
     network = make(PTNCN, input_size=PIXELS, hidden_size=list(units), seed=seed, **settings[PTNCN])
     exact = entry.size_class == "exact"
