@@ -144,7 +144,7 @@ def run(name: str, work: Path, records: Path) -> None:
 
 def write(name: str, campaign: Campaign, net: PTNCN, rows: list[dict[str, Any]], records: Path) -> None:
     content = {
-        "command": f"python benchmarks/unlearning.py run {name}",
+        "command": f"python benchmarks/unlearning.py run {name} --threads {torch.get_num_threads()}",
         "versions": {"ptncn": ptncn.__version__, "torch": torch.__version__, "python": platform.python_version()},
         "data": campaign.data,
         "batch_size": campaign.batch_size,
@@ -163,8 +163,9 @@ def main() -> None:
     parser.add_argument("campaign", nargs="?", choices=CAMPAIGNS)
     parser.add_argument("--work", type=Path, default=ROOT / "runs/stability", help="where checkpoints are kept")
     parser.add_argument("--records", type=Path, default=RECORDS, help="where records go")
+    parser.add_argument("--threads", type=int, default=1, help="threads of a run; others round differently")
     chosen = parser.parse_args()
-    torch.set_num_threads(1)
+    torch.set_num_threads(chosen.threads)
     if chosen.action == "run":
         run(chosen.campaign, chosen.work, chosen.records)
     else:
