@@ -33,14 +33,18 @@ TOLERANCE = {torch.float64: 1e-7, torch.float32: 2e-2}
 LARGE, SMALL = factors.LARGE, backend.SMALL
 
 
+class Diverged(Exception):  # noqa: N818 (not an error)
+    """Both networks left the range of floating-point numbers: a step size too large for unbounded units."""
+
+
 class Walk:
     """One sequence of calls."""
 
-    def __init__(self, seed: int, folder: Path) -> None:
+    def __init__(self, seed: int, folder: Path, counts: Counter[str]) -> None:
         self.chance = random.Random(seed)
         self.numbers = torch.Generator().manual_seed(seed)
         self.folder = folder
-        self.counts: Counter[str] = Counter()
+        self.counts = counts
         queues = self.chance.random() < 0.5  # small matrices take the paths of large ones
         factors.LARGE, backend.SMALL = (0, 0) if queues else (LARGE, SMALL)
         self.inputs, options = self.draw_network()
@@ -69,6 +73,7 @@ class Walk:
             "max_norm": pick([None, 0.3, 30.0]),
             "weight_decay": pick([0.0, 0.0, 0.01]),
             "corrections": pick([1, 1, 2]),
+            "lam": 0.0,  # sign(z) jumps at 0, where the last bit of z would decide
             "biases": True,
             "weight_std": 0.1,
             "error_weight_std": 0.1,
@@ -205,6 +210,8 @@ class Walk:
     # Comparison
 
     def same(self, what: str, ours: torch.Tensor, theirs: torch.Tensor) -> None:
+        if not (ours.isfinite().all() or theirs.isfinite().all()):
+            raise Diverged
         far = ((ours - theirs).abs().max() / (1 + theirs.abs().max())).item()
         if not far <= TOLERANCE[self.dtype]:
             raise AssertionError(f"{what}: kernel and PyTorch differ by {far}")
@@ -216,7 +223,7 @@ class Walk:
             assert torch.isfinite(weight).all(), f"{name} is not finite"
             self.same(name, weight, theirs[name])
 
-    def run(self, calls: int) -> Counter[str]:
+    def run(self, calls: int) -> None:
         often = [self.step] * 8 + [self.predict, self.dream, self.begin, self.begin]
         others = [self.threads, self.learn_in_threads, self.reload, self.copy, self.rebind, self.rebind_one]
         rare = [self.swap_weights, self.convert, self.misuse]
@@ -228,14 +235,17 @@ class Walk:
                 self.compare()
                 self.sync()
         self.counts["kernel" if self.fast._backend()[1] is not None else "pytorch"] += 1
-        return self.counts
 
 
 def walk(seed: int, folder: Path, calls: int = 8) -> Counter[str]:
+    counts: Counter[str] = Counter()
     try:
-        return Walk(seed, folder).run(calls)
+        Walk(seed, folder, counts).run(calls)
+    except Diverged:
+        counts["diverged"] += 1
     finally:
         factors.LARGE, backend.SMALL = LARGE, SMALL
+    return counts
 
 
 def main() -> int:

@@ -216,3 +216,15 @@ def test_a_memory_of_the_wrong_size_is_refused(memory, message):
 def test_a_state_of_a_network_without_memory_is_refused():
     with pytest.raises(ValueError, match="state: expected memories"):
         PTNCN(7, [6], memory=4).step(torch.zeros(1, 7), PTNCN(7, [6]).begin(1))
+
+
+def test_a_traced_matrix_keeps_no_queue_so_that_its_checkpoint_loads_into_the_kernel(monkeypatch, tmp_path):
+    monkeypatch.setattr("ptncn.updates.factors.LARGE", 0)  # small matrices take the paths of large ones
+    net = PTNCN(2, [3], memory=3, optimizer="sgd", credit="trace")
+    net.compiled = False
+    state = net.begin(1)
+    for x in torch.rand(4, 1, 2):
+        net.step(x, state)
+    ptncn.save(tmp_path / "net.ckpt", net, state)
+    loaded = ptncn.load(tmp_path / "net.ckpt")
+    torch.testing.assert_close(loaded.learner.predict(loaded.state), net.predict(state))

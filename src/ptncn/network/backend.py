@@ -85,11 +85,7 @@ class Kernel:
         self._names = [f"{kind}{layer.number}" for layer in layers for kind in _KINDS]
         self._groups = [Group(), Group(lr_factor=config.error_lr_factor), Group(regularized=False)]
         self._memories = [layer.memory for layer in layers]
-        self._traced = {f"B{own.number}": own.B for own in self._memories if own is not None and own.traced}
-        queues = self.weights.keys() - self._traced.keys()
-        self._queues = [
-            name for name in self.weights if name in queues and learning.postpones(self.weights[name], name)
-        ]
+        self._queues = [name for name, part in self.weights.items() if learning.postpones(part, name)]
         self._held: list[Any] = []  # keeps alive what the structures point to
         self._plan: _Plan | None = None
         self._network = self._describe(layers, output, config)
@@ -214,11 +210,9 @@ class Kernel:
         return held
 
     def _add_memories(self, step: Any, held: Mapping[str, Tensor]) -> Any:
-        """Pass the memories. A traced B is updated as a whole, so it has no queue."""
+        """Pass the memories."""
         if not held:
             return None
-        for part in self._traced.values():
-            part.write()
         kind = kernels.structure("Held")
         parts = [kind() if own is None else kind(**self._held_by(own, held)) for own in self._memories]
         array, step.held, step.held_count = kernels.array(kind, parts)

@@ -142,7 +142,9 @@ def _view_memory(weights: Mapping[str, Tensor], number: int, credit: str, make: 
     B, G = weights[f"B{number}"], weights[f"G{number}"]
     rate, angle = (Synapses(weights[f"{name}{number}"][None]) for name in ("rate", "angle"))
     traced = credit == "trace" or (credit == "auto" and B.numel() <= TRACED)
-    return Memory(number, make(f"B{number}", B), make(f"G{number}", G), rate, angle, traced)
+    write = make(f"B{number}", B)
+    write.queues = not traced
+    return Memory(number, write, make(f"G{number}", G), rate, angle, traced)
 
 
 def paper_views(weights: Mapping[str, Tensor], sizes: tuple[int, ...]) -> dict[str, Tensor]:

@@ -108,6 +108,8 @@ class Synapses:
 
     def __init__(self, weight: Tensor) -> None:
         self.weight = weight
+        self.queues = True
+        """Whether updates may be queued; not where each one changes the whole matrix anyway."""
         self.queued = 0
         self._pre = weight.new_empty(0, weight.shape[0])  # P, (POSTPONED_ROWS, from) once it is used
         self._post = weight.new_empty(0, weight.shape[1])  # Q, (POSTPONED_ROWS, to)
@@ -145,7 +147,7 @@ class Synapses:
     def postpones(self, rows: int, keep: float = 1.0) -> bool:
         """Whether an update of this many rows is queued; updates of biases never are."""
         large = len(self.weight) > 1 and self.weight.numel() >= LARGE
-        return large and keep == 1.0 and rows * 8 <= POSTPONED_ROWS
+        return self.queues and large and keep == 1.0 and rows * 8 <= POSTPONED_ROWS
 
     def add(self, pre: Tensor, post: Tensor, scale: float, keep: float = 1.0) -> None:
         """weight = keep · weight + scale · preᵀ post."""
@@ -200,3 +202,5 @@ class Synapses:
         if len(pre):
             all_pre, all_post = self.room()
             all_pre[: len(pre)], all_post[: len(post)] = pre, post
+        if not self.queues:
+            self.write()
