@@ -69,7 +69,7 @@ def work(name: str, seed: int, chunks: list[int], out: Path) -> None:
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
         torch.manual_seed(seed)
         seeds, path = reader.seeds(Path(folder)), Path(folder) / f"input{reader.suffix}"
-        for encoding in ("utf-16", "utf-16-be", "utf-16-le", "utf-32", "utf-32-be", "utf-32-le"):
+        for encoding in ("utf-8-sig", "utf-16", "utf-16-be", "utf-16-le", "utf-32", "utf-32-be", "utf-32-le"):
             codecs.lookup(encoding)  # json tries them all
         for data in seeds:  # imports what reading imports
             path.write_bytes(data)
