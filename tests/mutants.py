@@ -475,7 +475,7 @@ MUTANTS = [
     ),
     Mutant(
         "kernel: masked rows lose their state", KERNEL, "if (!NAME(is_observed)(run, r)) continue;", "",
-        transcription("kernel and ragged and paper"),
+        transcription("ragged and paper"),
     ),
     Mutant(
         "kernel: unobserved rows have errors", KERNEL, "k < run->L && !NAME(is_observed)(run, r)", "k < 0",
@@ -483,11 +483,11 @@ MUTANTS = [
     ),
     Mutant(
         "kernel: unscored rows teach W", KERNEL, "if (k < run->L) memset(run->errors", "if (0) memset(run->errors",
-        transcription("kernel and ragged and paper"),
+        transcription("ragged and paper"),
     ),
     Mutant(
         "kernel: unscored rows displace", KERNEL, "if (k > 0) memset(run->taught", "if (0) memset(run->taught",
-        transcription("kernel and ragged and paper"),
+        transcription("ragged and paper"),
     ),
     Mutant(
         "kernel: the displacement before is not weighted", KERNEL, "weight = (REAL)NAME(may_teach)(run, r)",
