@@ -1,4 +1,4 @@
-"""Keep the site self-contained.
+"""Fill in the tables that are made from registries and records, and keep the site self-contained.
 
 Links to files of the repository outside docs/ become plain text, and the script that lets search work from disk comes
 from the site itself, not from a content network.
@@ -7,6 +7,8 @@ from the site itself, not from a content network.
 import logging
 import re
 from pathlib import Path
+
+from _tables import fill
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#\s]+)(#[^)]*)?\)")
 SHIM = "https://unpkg.com/iframe-worker/shim"
@@ -29,7 +31,7 @@ def on_page_markdown(markdown, page, config, files):
             log.warning("%s links to %s, which does not exist", page.file.src_path, target)
         return label
 
-    return LINK.sub(replace, markdown)
+    return LINK.sub(replace, fill(markdown))
 
 
 def on_post_page(output, page, config):

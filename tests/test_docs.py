@@ -1,7 +1,4 @@
-"""The documentation is true: its links, tables, examples and commands.
-
-After a change of the presets, `python tests/test_docs.py` writes their table again.
-"""
+"""The documentation is true: its links, tables, examples and commands."""
 
 import ast
 import dataclasses
@@ -10,22 +7,25 @@ import importlib
 import pkgutil
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
 import ptncn
 from ptncn.cli import app
-from ptncn.network import PRESETS, Config
-from ptncn.network.config import FOR_OUTPUT, make_config
+from ptncn.learners import LEARNERS, Entry
+from ptncn.network import Config
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
+from _tables import BLOCK, TABLES, fill  # noqa: E402
+
 PACKAGE = ROOT / "src/ptncn"
 CHOICES = ROOT / "docs/choices.md"
 README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 CODE_LINK = re.compile(r"\[`([^`]+)`\]\(([^)#]+\.(?:py|c|h|inc))\)")
-TABLE = re.compile(r"(<!-- presets:.*?-->\n)(.*)(<!-- end of presets -->)", re.DOTALL)
 MODULES = [
     name
     for name in ["ptncn", *(info.name for info in pkgutil.walk_packages(ptncn.__path__, "ptncn."))]
@@ -39,18 +39,6 @@ def somewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PTNCN_DATA", str(tmp_path / "cache"))
     return tmp_path
-
-
-def preset_table() -> str:
-    chosen = {f"`{name}`": make_config(name, {}) for name in PRESETS}
-    chosen |= {f"`{name}`, {output}": make_config(name, {}, output) for name, output in FOR_OUTPUT}
-    rows = [f"| option | {' | '.join(chosen)} |", "|---" * (len(chosen) + 1) + "|"]
-    configs = [config.to_json() for config in chosen.values()]
-    for option in dataclasses.fields(Config):
-        values = [repr(config[option.name]) for config in configs]
-        shown = [f"`{value}`" if value == values[0] else f"**`{value}`**" for value in values]
-        rows.append(f"| `{option.name}` | {' | '.join(shown)} |")
-    return "\n".join(rows) + "\n"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -67,10 +55,28 @@ def test_links_to_files_lead_somewhere(page):
         assert target.startswith("https://") or (page.parent / target).exists(), target
 
 
-def test_every_option_is_on_the_page_of_choices_and_the_presets_are_what_they_are():
-    text = CHOICES.read_text(encoding="utf-8")
-    assert TABLE.search(text)[2] == preset_table(), "python tests/test_docs.py"
-    prose = TABLE.sub("", text)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tables_made_from_registries_and_records_are_current(page):
+    text = page.read_text(encoding="utf-8")
+    assert fill(text) == text, "python docs/_tables.py"
+
+
+def test_every_table_is_on_a_page():
+    shown = {found[1] for page in PAGES for found in BLOCK.findall(page.read_text(encoding="utf-8"))}
+    assert shown == set(TABLES)
+
+
+def test_the_site_lists_a_new_learner():
+    LEARNERS.add("newcomer", Entry("package:Newcomer", "a new rule", "online", "B·n"))
+    try:
+        page = fill((ROOT / "docs/learners.md").read_text(encoding="utf-8"))
+    finally:
+        LEARNERS.remove("newcomer")
+    assert "| `newcomer` | a new rule | at each step | B·n |" in page
+
+
+def test_every_option_is_on_the_page_of_choices():
+    prose = BLOCK.sub("", CHOICES.read_text(encoding="utf-8"))
     for option in dataclasses.fields(Config):
         assert re.search(rf"`{option.name}[`=]", prose), option.name
     assert [int(number) for number in re.findall(r"^\| (\d+) \|", prose, re.MULTILINE)] == list(range(1, 15))
@@ -156,12 +162,3 @@ def test_the_make_targets_of_the_readme_exist():
 
 def test_the_citation_has_the_version_of_the_package():
     assert f"\nversion: {ptncn.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-
-
-def write_presets() -> None:
-    text = CHOICES.read_text(encoding="utf-8")
-    CHOICES.write_text(TABLE.sub(lambda m: m[1] + preset_table() + m[3], text), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    write_presets()
