@@ -50,6 +50,18 @@ def test_prediction_zero_shot_one_shot_and_out_of_domain_share_their_training(so
     assert film["observation_shape"] == [32, 32]
 
 
+def test_the_network_that_does_not_correct_its_states_is_the_trained_one(somewhere):
+    rows = ("ptncn-best", "ptncn-best-uncorrected")
+    few = ("--scale", "smoke", "--json", "--learners", ",".join(rows), "--data", "mnist-to-notmnist")
+    errors = json.loads(run("zero-shot", *few).stdout)["se"]
+    assert len(list((somewhere / "runs").rglob("finished.safetensors"))) == 1
+    plain, uncorrected = (
+        read_record(somewhere / f"results/smoke/zero-shot/{row}-mnist-to-notmnist-0.json").learner for row in rows
+    )
+    assert uncorrected == {**plain, "beta": 0.0, "gamma": 0.0, "lam": 0.0}
+    assert errors[rows[0]] != errors[rows[1]]
+
+
 def test_every_baseline_of_table_one_runs(somewhere):
     result = run("prediction", "--scale", "smoke", "--data", "mnist")
     assert "(79.67)" in result.stdout

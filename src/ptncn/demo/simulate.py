@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from ptncn.data import load_images
 from ptncn.data.images import BouncingVideo, Images
+from ptncn.experiments.zero_shot import without_correction
 from ptncn.learner import Learner, Surprising
 from ptncn.learners import make
 from ptncn.records import pack, versions
@@ -46,14 +47,6 @@ def make_learners(units: Sequence[int], seed: int) -> dict[str, Learner]:
     network = make(PTNCN, input_size=PIXELS, hidden_size=list(units), seed=seed, **PTNCN_OPTIONS)
     hidden = equal_units(count_weights(network))
     return {PTNCN: network, LSTM: make(LSTM, input_size=PIXELS, hidden_size=hidden, seed=seed, **LSTM_OPTIONS)}
-
-
-def without_correction(network: Learner) -> Learner:
-    """A copy of the P-TNCN with the same weights that does not correct its states."""
-    options = {**network.options(), "beta": 0.0, "gamma": 0.0, "lam": 0.0}
-    copy = make(PTNCN, **options)
-    copy.restore(network.snapshot())
-    return copy
 
 
 def count_weights(learner: Learner) -> int:
