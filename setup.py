@@ -48,7 +48,9 @@ setup(
             + [f"{KERNEL}/{name}.inc" for name in ("products", "optimizers", "run", "memory", "step")],
             optional=True,
         ),
-        Extension("ptncn.kernels._forecast", [f"{KERNEL}/forecast.c"], optional=True),
+        Extension(
+            "ptncn.kernels._forecast", [f"{KERNEL}/forecast.c"], depends=[f"{KERNEL}/nonlinear.inc"], optional=True
+        ),
         Extension("ptncn.kernels._anomaly", [f"{KERNEL}/anomaly.c"], optional=True),
         Extension("ptncn.kernels._gauge", [f"{KERNEL}/gauge.c"], optional=True),
         Extension("ptncn.kernels._format", [f"{KERNEL}/format.c"], optional=True),

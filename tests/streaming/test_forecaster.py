@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ptncn.streaming.forecaster import EXPERTS, Forecaster, Setting, reference
-from ptncn.streaming.forecaster.layout import differences, find_seasons, fresh, views, width
+from ptncn.streaming.forecaster.layout import BLOCKS, differences, find_seasons, fresh, unit_weights, views, width
 from ptncn.streaming.forecaster.model import load
 
 
@@ -40,9 +40,65 @@ def test_the_readout_of_each_horizon_is_the_ridge_regression_on_all_pairs_seen()
         np.testing.assert_allclose(forecaster.part("long.W")[0, 0, horizon - 1], ridge, rtol=1e-8, atol=1e-10)
 
 
+def test_nonlinear_units_are_read_out_by_ridge_regression_and_then_fed_their_own_forecasts():
+    setting = Setting(horizon=9, history=64, lags=4, short_lags=2, unit_lags=4, units=6, forgetting=1.0, clip=1e9)
+    forecaster = Forecaster(setting, seasons=(7,))
+    draw = np.random.default_rng(0)
+    series = np.sin(np.arange(150) / 3) + 0.1 * draw.normal(size=150)
+    for value in series:
+        forecaster.observe(np.array([[value]]))
+    begun = int(forecaster.part("begun")[0, 0])
+    centre, span = (forecaster.part(name)[0, 0] for name in ("centre", "span"))
+    biases, *weights = unit_weights(setting)
+
+    def features(values: np.ndarray) -> np.ndarray:
+        """Of windows whose last value is the newest."""
+        x = (values[..., ::-1] - centre) / span
+        drive = biases + x @ np.array(weights)
+        return np.concatenate([np.ones((*x.shape[:-1], 1)), x, drive / np.sqrt(1 + drive**2)], axis=-1)
+
+    Z = features(np.lib.stride_tricks.sliding_window_view(series, 4)[begun - 3 :])
+    readouts = []
+    for horizon in (1, 2, 3, 4):
+        known = Z[:-horizon]
+        targets = (series[begun + horizon :] - series[begun:-horizon]) / span
+        penalty = setting.unit_ridge * np.eye(Z.shape[1])
+        readouts.append(np.linalg.solve(known.T @ known + penalty, known.T @ targets))
+    np.testing.assert_allclose(forecaster.part("nonlinear.W")[0, 0], readouts, rtol=1e-4, atol=1e-5)
+    ahead = list(series[-4:])
+    while len(ahead) < 4 + 9:
+        ahead += [ahead[-1] + span * step for step in np.array(readouts) @ features(np.array(ahead[-4:]))]
+    kept = [h * (h + 1) // 2 + 149 % (h + 1) for h in range(9)]
+    outputs = forecaster.part("outputs")[0, 0, kept, BLOCKS.index("nonlinear")]
+    np.testing.assert_allclose(outputs, ahead[4:13], rtol=1e-4)
+
+
+def test_chaos_is_forecast_by_nonlinear_units():
+    series = np.empty((1500, 1))
+    series[0] = 0.4
+    for t in range(1, len(series)):
+        series[t] = 3.9 * series[t - 1] * (1 - series[t - 1])
+    errors = [
+        absolute_errors(series, run(Forecaster(Setting(horizon=3, units=units)), series)[0], 1)[1000:].mean()
+        for units in (0, 64)
+    ]
+    assert errors[1] < 0.1 * errors[0]
+
+
+def test_nonlinear_units_begin_anew_where_the_level_is_another():
+    t = np.arange(900)
+    series = (np.sin(t / 5) + 40.0 * (t >= 400))[:, None]
+    forecaster = Forecaster(Setting(units=16))
+    run(forecaster, series[:400])
+    assert forecaster.part("begun")[0, 0] < 100
+    run(forecaster, series[400:])
+    assert forecaster.part("begun")[0, 0] >= 400
+    assert forecaster.part("span")[0, 0] > 5
+
+
 @pytest.mark.skipif(load() is None, reason="there is no compiler")
 def test_the_kernel_and_the_reference_give_the_same_numbers():
-    setting = Setting(columns=2, horizon=5, states=3, extra=1, history=100)
+    setting = Setting(columns=2, horizon=5, states=3, extra=1, history=100, unit_lags=3, units=7)
     one, other = Forecaster(setting, 3), Forecaster(setting, 3)
     other._step, other._stops = reference.Step(setting), False
     draw = np.random.default_rng(0)

@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define EXPERTS 10 /* copy, two seasonal copies, median, drift, and the blocks below */
-#define BLOCKS 5  /* network, long and short autoregression, two profiles */
+#define EXPERTS 11 /* copy, two seasonal copies, median, drift, and the blocks below */
+#define BLOCKS 6   /* network, long and short autoregression, two profiles, nonlinear autoregression */
 #define SEASONS 2
 #define WIDEST 4096 /* features of a block */
 #define CLIP 6.0
@@ -24,20 +24,22 @@
 #define DRIFT 1000 /* rows over which the mean change is taken */
 #define GAIN 20.0
 #define MIDDLE 0.01
-enum { NETWORK, LONG, SHORT, PROFILE };
+#define AWAKE 32 /* rows before the nonlinear units begin */
+#define OUTGROWN 1.6
+enum { NETWORK, LONG, SHORT, PROFILE, NONLINEAR = PROFILE + SEASONS };
 
 typedef struct {
-    int64_t columns, horizon, states, extra, history, lags, few, short_lags, profile_lags;
-    double forgetting, quick, ridge, clip, fade, smoothing, level, step, widen, debt, trust;
+    int64_t columns, horizon, states, extra, history, lags, few, short_lags, profile_lags, unit_lags, units;
+    double forgetting, quick, ridge, clip, fade, smoothing, level, step, widen, debt, trust, unit_ridge;
 } Setting;
 
 typedef struct {
-    int64_t n, groups, targets; /* features; blocks of this kind in a stream; horizons times columns that share P */
+    int64_t n, groups, targets, slots; /* features; blocks of this kind in a stream; what shares P; rows kept */
     int64_t P, W, usual, z, gain;
 } Block;
 
 typedef struct {
-    int64_t count, look, mean, variance, reach, median, deviation, drift, history, season, profile, residual, regret, square, size, low, high, spread, owed, scored, trust;
+    int64_t count, look, mean, variance, reach, median, deviation, drift, centre, span, begun, history, season, profile, residual, regret, square, size, low, high, spread, owed, scored, trust;
     int64_t made, outputs, base, last, scale, medians, drifts, total;
     Block block[BLOCKS];
 } Layout;
@@ -51,13 +53,15 @@ static int64_t place(int64_t *at, int64_t size) {
 static int lay_out(const Setting *s, Layout *l) {
     int64_t C = s->columns, H = s->horizon, at = 0;
     const int64_t sizes[] = {C, H, s->states + 1, s->extra + 1, s->history, s->lags, s->few, s->short_lags,
-                             s->profile_lags};
-    for (int i = 0; i < 9; i++)
+                             s->profile_lags, s->unit_lags, s->units + 1};
+    for (int i = 0; i < 11; i++)
         if (sizes[i] < 1 || sizes[i] > 1 << 20) return 0;
     if (s->history < 2 * s->lags + 2 || s->history < s->few + 1 || s->lags < s->short_lags) return 0;
+    if (s->history < 2 * s->unit_lags) return 0;
     l->count = place(&at, 1), l->look = place(&at, 1);
     l->mean = place(&at, C), l->variance = place(&at, C), l->reach = place(&at, C);
     l->median = place(&at, C), l->deviation = place(&at, C), l->drift = place(&at, C);
+    l->centre = place(&at, C), l->span = place(&at, C), l->begun = place(&at, C);
     l->history = place(&at, C * s->history);
     l->season = place(&at, C * SEASONS);
     l->profile = place(&at, C * SEASONS * (s->history / 2));
@@ -70,15 +74,17 @@ static int lay_out(const Setting *s, Layout *l) {
     l->last = place(&at, H * C), l->scale = place(&at, H * C);
     l->medians = place(&at, H * C), l->drifts = place(&at, H * C);
     int64_t n[BLOCKS] = {1 + s->states + s->extra + C * (s->few + 1), s->lags + 2, s->short_lags + 2,
-                         s->profile_lags + 1, s->profile_lags + 1};
+                         s->profile_lags + 1, s->profile_lags + 1, s->units ? 1 + s->unit_lags + s->units : 0};
     for (int j = 0; j < BLOCKS; j++) {
         Block *b = &l->block[j];
         b->n = n[j], b->groups = j == NETWORK ? 1 : C, b->targets = j == NETWORK ? C * H : H;
+        b->slots = H;
+        if (j == NONLINEAR && s->unit_lags < H) b->targets = b->slots = s->unit_lags;
         if (n[j] > WIDEST) return 0;
         b->P = place(&at, b->groups * n[j] * (n[j] + 1) / 2);
         b->W = place(&at, b->groups * b->targets * n[j]);
         b->usual = place(&at, b->groups * b->targets * 2); /* the usual error, and errors counted */
-        b->z = place(&at, H * b->groups * n[j]), b->gain = place(&at, H * b->groups * n[j]);
+        b->z = place(&at, b->slots * b->groups * n[j]), b->gain = place(&at, b->slots * b->groups * n[j]);
     }
     l->total = at;
     return 1;
@@ -145,6 +151,7 @@ typedef struct {
     const Layout *at;
     double *x; /* the stream */
     double *k, *z;
+    const double *weights; /* of the nonlinear units: a row of biases, then one for each lag */
 } Run;
 
 /* A season that was set; 0 for none, and for what no season can be. */
@@ -166,10 +173,10 @@ INLINE int64_t line(const Run *r, int64_t c, int64_t h, int64_t origin) {
     return c * (H * (H + 1) / 2) + h * (h + 1) / 2 + origin % (h + 1);
 }
 
-/* What the blocks make of the features in `slot`, in scales, for horizon h of column c; `base` is NaN for none. */
+/* What the linear blocks make of the features in `slot`, in scales, for horizon h of column c; `base` is NaN for none. */
 INLINE void read_out(const Run *r, int64_t c, int64_t h, int64_t slot, double last, const double *seasonal_base,
                      double *base, double *pred) {
-    for (int j = 0; j < BLOCKS; j++) {
+    for (int j = 0; j < NONLINEAR; j++) {
         const Block *b = &r->at->block[j];
         int64_t group = j == NETWORK ? 0 : c, target = j == NETWORK ? c * r->set->horizon + h : h;
         base[j] = j < PROFILE ? last : seasonal_base[j - PROFILE];
@@ -237,7 +244,7 @@ INLINE void score(const Run *r, int64_t c, int64_t h, int64_t time, double y) {
         trust[1] = s->trust * trust[1] + weight * moved * moved;
     }
     read_out(r, c, h, slot, last, r->x + l->base + kept * SEASONS, base, pred);
-    for (int j = 0; j < BLOCKS; j++) {
+    for (int j = 0; j < NONLINEAR; j++) {
         const Block *b = &l->block[j];
         int64_t group = j == NETWORK ? 0 : c, target = j == NETWORK ? i : h;
         if (base[j] != base[j] || time - h - 1 < begins(s, j)) continue;
@@ -341,6 +348,8 @@ INLINE int64_t look(const Run *r, int64_t c, int64_t slot, int64_t time, double 
     return s->few + 1;
 }
 
+#include "nonlinear.inc"
+
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
 __attribute__((target_clones("arch=haswell", "default")))
 #endif
@@ -352,8 +361,10 @@ static void observe(const Run *r, const double *y, const double *states, const d
     double shared[WIDEST];
     for (int64_t c = 0; c < C; c++) expected[c] = time ? r->x[l->made + line(r, c, 0, time - 1) * 3] : NAN;
     for (int64_t c = 0; c < C; c++)
-        if (y[c] == y[c])
+        if (y[c] == y[c]) {
             for (int64_t h = 0; h < H && h < time; h++) score(r, c, h, time, y[c]);
+            teach_units(r, c, time, y[c]);
+        }
     shared[n++] = 1;
     for (int64_t i = 0; i < s->states; i++) shared[n++] = states[i];
     for (int64_t i = 0; i < s->extra; i++) shared[n++] = extra[i];
@@ -364,15 +375,18 @@ static void observe(const Run *r, const double *y, const double *states, const d
     memcpy(r->z, shared, (size_t)n * sizeof(double));
     learn(r, NETWORK, 0, slot, time, s->forgetting);
     r->x[l->count] = (double)(time + 1);
-    for (int64_t c = 0; c < C; c++)
+    for (int64_t c = 0; c < C; c++) {
+        double *bent = forecast + c * H; /* overwritten below, each after it was read */
+        bend_ahead(r, c, time, bent);
         for (int64_t h = 0; h < H; h++) {
             double said[EXPERTS], pred[BLOCKS], base[BLOCKS], weights[EXPERTS], mixed = 0;
             int64_t i = c * H + h, kept = line(r, c, h, time);
             double last = r->x[l->last + slot * C + c], scale = r->x[l->scale + slot * C + c];
             double *outputs = r->x + l->outputs + kept * BLOCKS;
             read_out(r, c, h, slot, last, r->x + l->base + kept * SEASONS, base, pred);
-            for (int j = 0; j < BLOCKS; j++)
+            for (int j = 0; j < NONLINEAR; j++)
                 outputs[j] = base[j] == base[j] ? base[j] + scale * within(pred[j], REACH) : last;
+            outputs[NONLINEAR] = bent[h];
             experts(r, c, h, time + 1 + h, slot, outputs, said);
             weigh(r->x + l->regret + i * EXPERTS, r->x + l->square + i * EXPERTS, weights);
             for (int j = 0; j < EXPERTS; j++) mixed += weights[j] * said[j];
@@ -385,6 +399,7 @@ static void observe(const Run *r, const double *y, const double *states, const d
             made[1] = r->x[l->low + i] * spread, made[2] = r->x[l->high + i] * spread;
             forecast[i] = made[0], lower[i] = made[0] - made[1], upper[i] = made[0] + made[2];
         }
+    }
 }
 
 /* How many doubles a stream of these sizes takes; 0 for sizes that cannot be. */
@@ -396,7 +411,7 @@ int64_t forecast_size(const Setting *setting) {
 /* Streams `rows` each observe one of `count` rows, in order; a stream may occur more than once. Returns the number of
  * rows processed, which is lower if a season must be detected before a stream continues; or a negative error code. */
 int64_t forecast_step(const Setting *setting, double *state, int64_t streams, int64_t width, const int64_t *rows,
-                      int64_t count, const double *values, const double *states, const double *extra, double *expected,
+                      int64_t count, const double *weights, const double *values, const double *states, const double *extra, double *expected,
                       double *forecast, double *lower, double *upper) {
     Layout layout;
     double k[WIDEST], z[WIDEST];
@@ -407,7 +422,7 @@ int64_t forecast_step(const Setting *setting, double *state, int64_t streams, in
         if (!(state[rows[i] * width] >= 0 && state[rows[i] * width] < 9e15)) return -3; /* rows seen so far */
     int64_t C = setting->columns, H = setting->horizon;
     for (int64_t i = 0; i < count; i++) {
-        Run run = {setting, &layout, state + rows[i] * width, k, z};
+        Run run = {setting, &layout, state + rows[i] * width, k, z, weights};
         observe(&run, values + i * C, states + i * setting->states, extra + i * setting->extra, expected + i * C,
                 forecast + i * C * H, lower + i * C * H, upper + i * C * H);
         if (run.x[layout.count] == run.x[layout.look]) return i + 1;

@@ -67,7 +67,7 @@ class ForecasterEngine:
             self._bank.states,
             self._calendar,
             level=level,
-            history=KEYED_HISTORY if keyed else HISTORY,
+            **({"history": KEYED_HISTORY, "units": 0} if keyed else {"history": HISTORY}),
         )
         self._seasons = () if season is None else (season,)
         self._forecaster = Forecaster(self._setting, 1, seasons=self._seasons)

@@ -12,10 +12,16 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-EXPERTS = ("copy", "season 1", "season 2", "median", "drift", "network", "long", "short", "profile 1", "profile 2")
+EXPERTS = (
+    *("copy", "season 1", "season 2", "median", "drift"),
+    *("network", "long", "short", "profile 1", "profile 2", "nonlinear"),
+)
 BLOCKS = EXPERTS[5:]
 """The experts that learn a readout."""
+LINEAR = BLOCKS[:-1]
 SEASONS = 2
+UNITS = 96
+"""Nonlinear units of a stream, which its columns share out."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,10 @@ class Setting:
     """Lags of each column beside the network's states."""
     short_lags: int = 8
     profile_lags: int = 16
+    unit_lags: int = 8
+    """Lags that the nonlinear units see, and steps that they are read out for; beyond, their forecasts are fed back."""
+    units: int = 0
+    """Nonlinear units of each column."""
     forgetting: float = 0.9995
     quick: float = 0.99
     """Forgetting of the short autoregression."""
@@ -54,11 +64,13 @@ class Setting:
     """By what factor, as its logarithm, a miss beyond those allowed widens the bounds; 2,000 rows remember it."""
     trust: float = 0.9995
     """Memory of how far the mixture is to be trusted against the copied last value."""
+    unit_ridge: float = 1e-3
 
 
 def default_setting(columns: int, horizon: int, states: int, extra: int = 0, **others: Any) -> Setting:
-    """With many columns, few lags of each stand beside the network's states."""
-    return Setting(columns, horizon, states, extra, few=max(1, 8 // columns), **others)
+    """With many columns, few lags of each stand beside the network's states, and each has few nonlinear units."""
+    sizes = {"few": max(1, 8 // columns), "units": UNITS // columns}
+    return Setting(columns, horizon, states, extra, **{**sizes, **others})
 
 
 class Part(NamedTuple):
@@ -79,6 +91,9 @@ def lay_out(setting: Setting) -> dict[str, Part]:
         "median": ((C,), 0.0),
         "deviation": ((C,), 0.0),
         "drift": ((C,), 0.0),
+        "centre": ((C,), 0.0),
+        "span": ((C,), 0.0),
+        "begun": ((C,), 0.0),
         "history": ((C, L), 0.0),
         "season": ((C, SEASONS), 0.0),
         "profile": ((C, SEASONS, L // 2), np.nan),
@@ -101,12 +116,13 @@ def lay_out(setting: Setting) -> dict[str, Part]:
         "drifts": ((H, C), 0.0),
     }
     for name, n in features(setting).items():
-        groups, targets = (1, C * H) if name == "network" else (C, H)
+        slots = min(H, setting.unit_lags) if name == "nonlinear" else H
+        groups, targets = (1, C * H) if name == "network" else (C, slots)
         shapes[f"{name}.P"] = ((groups, n * (n + 1) // 2), 0.0)
         shapes[f"{name}.W"] = ((groups, targets, n), 0.0)
         shapes[f"{name}.usual"] = ((groups, targets, 2), 0.0)
-        shapes[f"{name}.z"] = ((H, groups, n), 0.0)
-        shapes[f"{name}.gain"] = ((H, groups, n), 0.0)
+        shapes[f"{name}.z"] = ((slots, groups, n), 0.0)
+        shapes[f"{name}.gain"] = ((slots, groups, n), 0.0)
     parts, begin = {}, 0
     for name, (shape, start) in shapes.items():
         parts[name] = Part(begin, shape, start)
@@ -122,7 +138,20 @@ def features(setting: Setting) -> dict[str, int]:
         "short": setting.short_lags + 2,
         "profile 1": setting.profile_lags + 1,
         "profile 2": setting.profile_lags + 1,
+        "nonlinear": 1 + setting.unit_lags + setting.units if setting.units else 0,
     }
+
+
+def unit_weights(setting: Setting) -> Array:
+    """(1 + unit_lags, units) biases, then weights of lags; always the same. A unit sees one, two, three or all lags."""
+    draw, lags = np.random.default_rng(0), setting.unit_lags
+    weights = draw.normal(size=(1 + lags, setting.units))
+    weights[0] *= 1.5
+    for unit in range(setting.units):
+        seen = min(lags, (1, 2, 3, lags)[unit % 4])
+        weights[1 + draw.permutation(lags)[seen:], unit] = 0.0
+        weights[1:, unit] *= 2.0 / np.sqrt(seen)
+    return weights
 
 
 def width(setting: Setting) -> int:

@@ -13,7 +13,17 @@ from numpy.typing import NDArray
 
 from ptncn.kernels import address, open_library
 from ptncn.streaming.forecaster import reference
-from ptncn.streaming.forecaster.layout import EXPERTS, SEASONS, Array, Setting, find_seasons, fresh, views, width
+from ptncn.streaming.forecaster.layout import (
+    EXPERTS,
+    SEASONS,
+    Array,
+    Setting,
+    find_seasons,
+    fresh,
+    unit_weights,
+    views,
+    width,
+)
 from ptncn.streaming.storage import StateRows
 
 whole = ctypes.c_int64
@@ -43,6 +53,7 @@ class CompiledStep:
         if self._width != width(setting):
             raise ValueError(f"setting: the kernel does not take these sizes: {setting}")
         self._step: Callable[..., int] = library.forecast_step
+        self._weights = unit_weights(setting)
 
     def __call__(
         self,
@@ -65,6 +76,7 @@ class CompiledStep:
                 whole(self._width),
                 address("rows", rows, np.int64, count),
                 whole(count),
+                address("weights", self._weights, np.float64, *self._weights.shape),
                 address("values", values, np.float64, count, columns),
                 address("states", states, np.float64, count, setting.states),
                 address("extra", extra, np.float64, count, setting.extra),

@@ -5,18 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ptncn.streaming.forecaster.layout import BLOCKS, SEASONS, Array, Setting, features, views
+from ptncn.streaming.forecaster.layout import LINEAR, SEASONS, Array, Setting, features, views
+from ptncn.streaming.forecaster.least_squares import Rows, absorb_rows, put
+from ptncn.streaming.forecaster.nonlinear import CLIP, REACH, Nonlinear
 
-CLIP = 6.0
-"""Features are cut off so many scales from 0."""
-REACH = 20.0
-"""No readout moves farther from its base, in scales."""
-EVERY = 4
-"""Rows from one reminder of the prior to the next."""
 SETTLED = 8
 """Rows before readouts learn, or half of their lags: until then there is no scale."""
-YOUNG = 20.0
-"""Rows that readouts remember at first; then one more with each row, until forgetting sets in."""
 MEMORY = 1000
 """Rows over which the scale of changes is measured."""
 GAIN = 20.0
@@ -34,30 +28,12 @@ OWED = 2000.0
 LATE = 24.0
 """Steps ahead at which bounds answer half as strongly to misses, of which they hear late."""
 
-Rows = NDArray[np.int64]
-
 
 def weigh(regret: Array, square: Array) -> Array:
     """(…, experts) weights in proportion to the regrets that are positive, over their squares."""
     weights: Array = np.maximum(regret, 0.0) / (square + 1.0) + 1e-9
     weights /= weights.sum(-1, keepdims=True)
     return weights
-
-
-def absorb(P: Array, z: Array, mu: Array) -> tuple[Array, Array]:
-    """P and the gain of recursive least squares after features z: (B, n, n), (B, n)."""
-    k = np.einsum("bij,bj->bi", P, z)
-    gain = k / (mu + np.einsum("bi,bi->b", z, k))[:, None]
-    return (P - gain[:, :, None] * k[:, None, :]) / mu[:, None, None], gain
-
-
-def pull(P: Array, W: Array, j: Rows, certainty: Array) -> tuple[Array, Array]:
-    """P and W after it was observed that weight j of each stream is 0, as the prior says."""
-    at = np.arange(len(P))
-    k = P[at, j]
-    q = 1.0 / (1.0 / certainty + k[at, j])
-    W = W - (q[:, None] * W[at, :, j])[:, :, None] * k[:, None, :]
-    return P - q[:, None, None] * k[:, :, None] * k[:, None, :], W
 
 
 def begins(setting: Setting, name: str) -> int:
@@ -71,6 +47,7 @@ class Step:
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self._sizes = features(setting)
+        self._nonlinear = Nonlinear(setting)
         H = setting.horizon
         self._h = np.arange(H)
         self._line = self._h * (self._h + 1) // 2
@@ -135,11 +112,11 @@ class Step:
         return np.swapaxes(kept[np.arange(len(kept))[:, None], slot], 1, 2)
 
     def _read_out(self, v: dict[str, Array], slot: Rows, last: Array, base: Array) -> tuple[Array, Array]:
-        """(B, C, H, BLOCKS) bases and predictions in scales, from the features in `slot` (B, H)."""
+        """(B, C, H, LINEAR) bases and predictions in scales, from the features in `slot` (B, H)."""
         B, C, H = last.shape
-        bases = np.concatenate([np.repeat(last[..., None], len(BLOCKS) - SEASONS, axis=3), base], axis=3)
+        bases = np.concatenate([np.repeat(last[..., None], len(LINEAR) - SEASONS, axis=3), base], axis=3)
         found = []
-        for name in BLOCKS:
+        for name in LINEAR:
             W, z = v[f"{name}.W"], v[f"{name}.z"][np.arange(B)[:, None], slot]  # (B, H, groups, n)
             if name == "network":
                 found.append(np.einsum("bchn,bhn->bch", W.reshape(B, C, H, -1), z[:, :, 0]))
@@ -169,17 +146,18 @@ class Step:
         usual = np.where(size > 0, size, 1.0)
         gain = np.clip(np.sign(mixed - value)[..., None] * (mixed[..., None] - said) / usual[..., None], -GAIN, GAIN)
         fade = (1.0 - (1.0 - s.fade) / np.sqrt(self._h + 1.0))[:, None]
-        _put(v["regret"], positive[..., None], fade * v["regret"] + gain)
-        _put(v["square"], positive[..., None], fade * v["square"] + gain * gain)
+        put(v["regret"], positive[..., None], fade * v["regret"] + gain)
+        put(v["square"], positive[..., None], fade * v["square"] + gain * gain)
         weight = 1.0 / np.where(off > usual, off * usual, usual * usual)
         moved, came = mixed - last, value - last
         trust = np.stack([weight * moved * came, weight * moved * moved], axis=3)
-        _put(v["trust"], positive[..., None], s.trust * v["trust"] + trust)
-        _put(v["size"], known, size)
-        _put(v["scored"], known, n)
+        put(v["trust"], positive[..., None], s.trust * v["trust"] + trust)
+        put(v["size"], known, size)
+        put(v["scored"], known, n)
         self._follow(v, known, n, value, v["made"][at])
         base = v["base"][at]
         self._teach(v, slot, origin, known, value, scale, *self._read_out(v, slot, last, base))
+        self._nonlinear.teach(v, time, y)
 
     def _follow(self, v: dict[str, Array], known: NDArray[np.bool_], n: Array, y: Array, made: Array) -> None:
         """Move bounds, in units of the spread, where they were exceeded, and back a little where not; count misses."""
@@ -187,12 +165,12 @@ class Step:
         tail, rate = (1.0 - s.level) / 2, np.maximum(1.0 / np.maximum(n, 1.0), s.widen)
         first = n == 1
         below, above = -error > made[..., 1], error > made[..., 2]
-        _put(v["owed"], known, v["owed"] + ((below - tail) + (above - tail) - v["owed"] / OWED))
+        put(v["owed"], known, v["owed"] + ((below - tail) + (above - tail) - v["owed"] / OWED))
         for name, over in (("low", below), ("high", above)):
             moved = np.where(first, FIRST_BOUND, v[name]) + s.step * (over - tail)
-            _put(v[name], known, np.maximum(moved, LEAST_BOUND))
+            put(v[name], known, np.maximum(moved, LEAST_BOUND))
         spread = np.where(first, np.abs(error), v["spread"])
-        _put(v["spread"], known, spread + rate * (np.abs(error) - spread))
+        put(v["spread"], known, spread + rate * (np.abs(error) - spread))
 
     def _teach(
         self,
@@ -206,7 +184,7 @@ class Step:
         predicted: Array,
     ) -> None:
         B, C, H = known.shape
-        for j, name in enumerate(BLOCKS):
+        for j, name in enumerate(LINEAR):
             network = name == "network"
             learns = known & ~np.isnan(bases[..., j]) & (origin >= begins(self.setting, name))[:, None, :]
             u = v[f"{name}.usual"].reshape(B, C, H, 2)
@@ -215,7 +193,7 @@ class Step:
             limit = np.where(count > 32, self.setting.clip * u[..., 0], np.inf)
             error = np.where(learns, np.clip(error, -limit, limit), 0.0)
             rate = np.maximum(1.0 / np.maximum(count, 1.0), 0.005)
-            _put(u[..., 0], learns, u[..., 0] + rate * (np.abs(error) - u[..., 0]))
+            put(u[..., 0], learns, u[..., 0] + rate * (np.abs(error) - u[..., 0]))
             u[..., 1] = count
             gain = v[f"{name}.gain"][np.arange(B)[:, None], slot]  # (B, H, groups, n)
             W = v[f"{name}.W"].reshape(B, C, H, -1)
@@ -232,9 +210,9 @@ class Step:
         rate = 1.0 / np.minimum(time + 1, 5000)[:, None]
         limit = np.where((time > 32)[:, None] & (v["variance"] > 0), CLIP * np.sqrt(np.abs(v["variance"])), np.inf)
         off = np.clip(y - v["mean"], -limit, limit)
-        _put(v["mean"], ~missing, np.where(first, y, v["mean"] + rate * off))
+        put(v["mean"], ~missing, np.where(first, y, v["mean"] + rate * off))
         spread = v["variance"] + rate * (off * off * (1.0 - rate) - v["variance"])
-        _put(v["variance"], ~missing, np.where(first, 0.0, spread))
+        put(v["variance"], ~missing, np.where(first, 0.0, spread))
         at = np.arange(B)
         young = 1.0 / (time + 1.0)[:, None]
         moved, off = y - v["history"][at, :, (time - 1) % L], y - v["median"]
@@ -242,7 +220,7 @@ class Step:
         median = v["median"] + np.maximum(2 * young, MIDDLE) * deviation * np.sign(off)
         drift = v["drift"] + np.maximum(young, 1.0 / DRIFT) * (moved - v["drift"])
         for name, now, begun in (("median", median, y), ("deviation", deviation, 0.0), ("drift", drift, 0.0)):
-            _put(v[name], ~missing, np.where(first, begun, now))
+            put(v[name], ~missing, np.where(first, begun, now))
         v["history"][at, :, time % L] = y
         season = self._seasons(v)
         b, c, k = np.nonzero(season)
@@ -300,22 +278,9 @@ class Step:
         self, v: dict[str, Array], name: str, slot: Rows, time: Rows, z: Array, mu: float, where: NDArray[np.bool_]
     ) -> None:
         """One row of features (B, groups, n) changes P; the gain is kept with them until the targets are known."""
-        b, g = np.nonzero(where & (time >= begins(self.setting, name))[:, None])
-        if not len(b):
-            return
-        n = self._sizes[name]
-        i, j = np.tril_indices(n)
-        P = np.empty((len(b), n, n))
-        P[:, i, j] = P[:, j, i] = v[f"{name}.P"][b, g]
-        memory = np.minimum(mu, 1.0 - 1.0 / (YOUNG + time[b])) if mu < 1 else np.ones(len(b))
-        P, gain = absorb(P, z[b, g], memory)
-        v[f"{name}.z"][b, slot[b], g], v[f"{name}.gain"][b, slot[b], g] = z[b, g], gain
-        due = time[b] % EVERY == 0
-        if mu < 1 and due.any():
-            certainty = self.setting.ridge * (1.0 - memory[due]) * n * EVERY
-            W = v[f"{name}.W"]
-            P[due], W[b[due], g[due]] = pull(P[due], W[b[due], g[due]], time[b[due]] // EVERY % n, certainty)
-        v[f"{name}.P"][b, g] = P[:, i, j]
+        where = where & (time >= begins(self.setting, name))[:, None]
+        age = np.repeat(time[:, None], z.shape[1], axis=1)
+        absorb_rows(v, name, slot, time, z, mu, self.setting.ridge, where, age)
 
     def _forecast(self, v: dict[str, Array], time: Rows, out: tuple[Array, Array, Array]) -> None:
         B, C, H = len(time), self.setting.columns, self.setting.horizon
@@ -326,6 +291,7 @@ class Step:
         bases, predicted = self._read_out(v, slot, last, v["base"][at])
         moved = np.clip(predicted, -REACH, REACH) * scale[..., None]
         outputs = np.where(np.isnan(bases), last[..., None], np.where(np.isnan(bases), 0.0, bases) + moved)
+        outputs = np.append(outputs, self._nonlinear.ahead(v, time)[..., None], axis=3)
         v["outputs"][at] = outputs
         said = self._experts(v, time[:, None] + 1 + self._h, slot, outputs)
         mixed = (weigh(v["regret"], v["square"]) * said).sum(-1)
@@ -335,7 +301,3 @@ class Step:
         below, above = v["low"] * spread, v["high"] * spread
         v["made"][at] = np.stack([mean, below, above], axis=3)
         out[0][...], out[1][...], out[2][...] = mean, mean - below, mean + above
-
-
-def _put(array: Array, where: NDArray[np.bool_], value: Array) -> None:
-    np.copyto(array, value, where=where)

@@ -1,0 +1,100 @@
+"""A nonlinear autoregression: fixed random units over the last values, read out by recursive least squares."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptncn.streaming.forecaster.layout import Array, Setting, features, unit_weights
+from ptncn.streaming.forecaster.least_squares import Rows, absorb_rows, put
+
+CLIP = 6.0
+"""Features are cut off so many scales from 0."""
+REACH = 20.0
+"""No readout moves farther from its base, in scales."""
+AWAKE = 32
+"""Rows before the nonlinear units begin."""
+OUTGROWN = 1.6
+"""A change of the spread by which nonlinear units begin anew."""
+
+
+class Nonlinear:
+    """Its readout reaches as many steps as it has lags; beyond, its own forecasts stand for the last values.
+
+    Units see values in scales that stay as they were when the units began, since a readout is of no use in others.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self._n = features(setting)["nonlinear"]
+        self._units = unit_weights(setting)
+
+    def teach(self, v: dict[str, Array], time: Rows, y: Array) -> None:
+        """The values that followed rows of which features are kept."""
+        s, B = self.setting, len(y)
+        targets = v["nonlinear.W"].shape[2]
+        origin = time[:, None] - np.arange(targets) - 1  # (B, S)
+        learns = ~np.isnan(y)[..., None] & (v["span"] > 0)[..., None] & (origin[:, None] >= v["begun"][..., None])
+        if not self._n or not learns.any():
+            return
+        at, slot = np.arange(B)[:, None], origin % targets
+        last = np.swapaxes(v["history"][at, :, origin % s.history], 1, 2)  # (B, C, S)
+        z, gain = (np.swapaxes(v[f"nonlinear.{name}"][at, slot], 1, 2) for name in ("z", "gain"))  # (B, C, S, n)
+        u, W = v["nonlinear.usual"], v["nonlinear.W"]
+        moved = np.where(learns, (y[..., None] - last) / np.where(v["span"] > 0, v["span"], 1.0)[..., None], 0.0)
+        error = np.clip(moved, -REACH, REACH) - np.einsum("bcsn,bcsn->bcs", W, z)
+        count = u[..., 1] + learns
+        limit = np.where(count > 32, s.clip * u[..., 0], np.inf)
+        error = np.where(learns, np.clip(error, -limit, limit), 0.0)
+        rate = np.maximum(1.0 / np.maximum(count, 1.0), 0.005)
+        put(u[..., 0], learns, u[..., 0] + rate * (np.abs(error) - u[..., 0]))
+        u[..., 1] = count
+        W += error[..., None] * gain
+
+    def _center_units(self, v: dict[str, Array], time: Rows) -> NDArray[np.bool_]:
+        """(B, C) where there is a scale. Units begin anew where values are not where, or not as wide apart, as then."""
+        spread, span = np.sqrt(np.maximum(v["variance"], 0.0)), v["span"]
+        awake = (time >= AWAKE)[:, None] & (spread > 1e-9 * (1.0 + np.abs(v["mean"]))) & (self._n > 0)
+        near = (spread < span * OUTGROWN) & (spread * OUTGROWN > span) & (np.abs(v["mean"] - v["centre"]) < span)
+        anew = awake & ~(near & (span > 0))
+        for name, now in (
+            ("centre", v["mean"]),
+            ("span", spread),
+            ("begun", np.repeat(time[:, None], span.shape[1], 1)),
+        ):
+            put(v[name], anew, now.astype(float))
+        n = self._n
+        prior = np.zeros(n * (n + 1) // 2)
+        prior[np.cumsum(np.arange(1, n + 1)) - 1] = 1.0 / self.setting.unit_ridge
+        for name, begun in (("P", prior), ("W", 0.0), ("usual", 0.0)):
+            v[f"nonlinear.{name}"][anew] = begun
+        return awake
+
+    def _bend(self, v: dict[str, Array], window: Array) -> Array:
+        """(B, C, n) a window of values (B, C, lags), the newest first, as features: 1, the values, and units."""
+        span = np.where(v["span"] > 0, v["span"], 1.0)
+        x = np.clip((window - v["centre"][..., None]) / span[..., None], -CLIP, CLIP)
+        a = self._units[0] + x @ self._units[1:]
+        return np.concatenate([np.ones((*x.shape[:2], 1)), x, a / np.sqrt(1.0 + a * a)], axis=2)
+
+    def ahead(self, v: dict[str, Array], time: Rows) -> Array:
+        """(B, C, H) forecasts; the last value where there is no scale. The units learn what correlates."""
+        s, H = self.setting, self.setting.horizon
+        back = (time[:, None] - np.arange(s.unit_lags)) % s.history
+        window = np.take_along_axis(v["history"], back[:, None, :], axis=2)
+        awake = self._center_units(v, time)
+        ahead = np.repeat(window[..., :1], H, axis=2)
+        if not awake.any():
+            return ahead
+        targets = v["nonlinear.W"].shape[2]
+        z = self._bend(v, window)
+        age = time[:, None] - v["begun"]
+        absorb_rows(v, "nonlinear", time % targets, time, z, s.forgetting, s.unit_ridge, awake, age)
+        made = ahead[..., :0]
+        while made.shape[2] < H:
+            if made.shape[2]:
+                window = made[..., : -s.unit_lags - 1 : -1]
+                z = self._bend(v, window)
+            moved = np.clip(np.einsum("bcsn,bcn->bcs", v["nonlinear.W"], z), -REACH, REACH)
+            made = np.concatenate([made, window[..., :1] + v["span"][..., None] * moved], axis=2)
+        return np.where(awake[..., None], made[..., :H], ahead)
