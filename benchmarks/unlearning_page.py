@@ -22,11 +22,11 @@ TITLES = {
 }
 INTRODUCTION = """# Stability
 
-Does a network that trains on and on unlearn? `python benchmarks/unlearning.py run NAME` trains one and records, after every epoch, the validation error and the largest singular value of each matrix; `python benchmarks/unlearning.py page` makes this page from the records in [results/stability](../results/stability).
+Does a network get worse if it keeps training? `python benchmarks/unlearning.py run NAME` trains one and records the validation error and the largest singular value of each matrix after every epoch; `python benchmarks/unlearning.py page` makes this page from the records in [results/stability](../results/stability).
 
-With the paper's coupling the displacement that teaches is the correction of the state, β E e. As W and E grow it leaves the range where φ is nearly linear, saturated units are displaced one way only, and the validation error rises again. A small displacement (`teaching="small"`, preset `best`) does not grow with E, and output biases that begin at the mean observation (`output_bias="mean"`) leave no direction of W₁ to play their part. On text the preset has units that are bounded on both sides (`relu6`): unbounded ones (`relu`) are as good at first, but with a constant step size V grows until some sentences drive the states out of all bounds (in the fourth and fifth epoch of `text-constant-relu` the error while learning is thousands of bits).
+With the paper's rules, the weights learn from the correction of the state, β E e. As W and E grow, this displacement leaves the range in which φ is nearly linear, saturated units move in one direction only, and the validation error rises again. A small displacement (`teaching="small"`, in the preset `best`) does not grow with E, and if output biases start at the mean observation (`output_bias="mean"`), no direction of W₁ has to act as a bias. On text, the preset uses units that are bounded on both sides (`relu6`). Unbounded units (`relu`) are as good at first, but with a constant step size V grows until some sentences make the states diverge: in epochs 4 and 5 of `text-constant-relu`, the training error is thousands of bits.
 
-With bounded units and a *constant* step, two runs ended the fifth epoch 1.65 % (`text-constant-large`, 0.0004) and 1.03 % (`text-constant-mean`, 0.0001) above their best, while the error in training still fell. One batch did that. The last but one of that epoch holds the 18 longest sentences of its bucket, up to 518 characters. As the mean over a batch, its updates let each row count almost three times as much as in a batch of 50, and at its end a single sentence teaches for a hundred steps and more; ten batches later the damage is gone. Adam does not care how large all updates are, but it does care how large one is beside the last thousand. So the preset for text now adds rows up (`reduction="sum"`): a row counts the same in a batch of any size. With it a constant step of 0.0001 (`text-constant`) lowers the error in every epoch, the fifth included.
+With bounded units and a constant step size, two runs ended the fifth epoch 1.65 % (`text-constant-large`, 0.0004) and 1.03 % (`text-constant-mean`, 0.0001) above their best, although the training error still fell. A single batch causes this: the last but one of that epoch, with the 18 longest sentences of its bucket, up to 518 characters. Because an update is the mean over the batch, each of its rows counts almost three times as much as in a batch of 50, and its last hundred steps come from a single sentence. Ten batches later the damage is gone. Adam is insensitive to the overall size of updates, but not to the size of one relative to the last thousand. The preset for text therefore sums over rows (`reduction="sum"`), so that a row counts the same in a batch of any size. With it, a constant step size of 0.0001 (`text-constant`) lowers the error in every epoch.
 
 [Choices](choices.md) has both options.
 """  # noqa: E501
@@ -44,28 +44,28 @@ def load(folder: Path) -> dict[str, Record]:
 
 
 def reproduced(record: Record) -> Record:
-    """A record of `ptncn reproduce` in the form of ours; it has no norms."""
+    """A record of `ptncn reproduce` in the format of this benchmark, without norms."""
     rows = [{"epoch": i, "valid": errors} for i, errors in enumerate(record["metrics"]["valid_by_epoch"], start=1)]
     used = record["config"]["run_config"]
     note = (
         f"`video-falling` is the run behind the table of results: {used['valid']:,} validation videos, and a runner "
-        f"that also lowers the step size in a straight line to {used['decay']:g} of it. It has no norms."
+        f"that also lowers the step size linearly to {used['decay']:g} of itself. Its norms were not recorded."
     )
     same = {"command": record["command"], "options": record["learner"]}
     return {"data": "video", "epochs": len(rows), "rows": rows, "note": note, **same}
 
 
 def step_size(record: Record) -> str:
-    """How the step size goes, in words."""
+    """The step size and its schedule, in words."""
     options, schedule = record["options"], record["options"]["schedule"]
     start = f"{options['optimizer']}, {options['lr']:g}"
     if schedule is None and record.get("falls_to", 1.0) == 1.0:
         return f"{start}, constant"
     if schedule is None:
-        return f"{start} falling to {record['falls_to']:g} of it"
+        return f"{start} falling to {record['falls_to']:g} of itself"
     if schedule["kind"] == "root":
         return f"{start} / √(1 + updates / {schedule['steps']})"
-    return f"{start} falling to {schedule['final']:g} of it"
+    return f"{start} falling to {schedule['final']:g} of itself"
 
 
 def draw(kind: str, records: dict[str, Record]) -> None:
@@ -121,18 +121,18 @@ def by_epoch(kind: str, records: dict[str, Record]) -> str:
 
 
 def odd_batch(folder: Path) -> str:
-    """What one small batch of long sentences does, if that was recorded."""
+    """The effect of one small batch of long sentences, if recorded."""
     path = folder / "odd-batch.json"
     if not path.is_file():
         return ""
     record = json.loads(path.read_text(encoding="utf-8"))
     batch, more = record["reductions"][0], record["more_batches"]
-    lines = [f"| `reduction` | before | after it | {more} usual batches later |", "|---|---|---|---|"]
+    lines = [f"| `reduction` | before | after it | {more} normal batches later |", "|---|---|---|---|"]
     for row in record["reductions"]:
         lines.append(f"| `{row['reduction']}` | {row['before']:.3f} | {row['after']:.3f} | {row['after_more']:.3f} |")
     return f"""### One small batch of long sentences
 
-Bits per character on the first {record["validated"]:,} validation sentences. The preset learns {record["characters"]:,} characters, then a batch of {batch["rows"]} sentences of up to {batch["steps"]} characters, then {more} usual batches ([record](../results/stability/odd-batch.json)).
+Bits per character on the first {record["validated"]:,} validation sentences. The preset learns {record["characters"]:,} characters, then a batch of {batch["rows"]} sentences of up to {batch["steps"]} characters, then {more} normal batches ([record](../results/stability/odd-batch.json)).
 
 {chr(10).join(lines)}
 
@@ -143,7 +143,7 @@ Bits per character on the first {record["validated"]:,} validation sentences. Th
 
 
 def without_schedule(folder: Path) -> str:
-    """What the preset does on text where its step size, which begins large, does not fall."""
+    """The preset on text with its large initial step size kept constant."""
     paths = [folder / f"text-{name}.json" for name in ("no-schedule", "best")]
     if not all(path.is_file() for path in paths):
         return ""
@@ -152,7 +152,7 @@ def without_schedule(folder: Path) -> str:
     course = ", ".join(f"{row['valid_bpc']:.3f} after {row['characters']:,} characters" for row in kept["curve"])
     return f"""### A constant step that is far too large
 
-`preset="best", schedule=None` leaves the preset's first step size, {lr:g}, as a constant one. That is forty times what suits it; the network learns slowly, and does not diverge: {course} ({usual["valid_bpc"]:.3f} after {usual["characters"]:,} with the falling step; [record](../results/learners/text-no-schedule.json)).
+`preset="best", schedule=None` keeps the preset's initial step size, {lr:g}, constant. That is forty times too large; the network learns slowly but does not diverge: {course} ({usual["valid_bpc"]:.3f} after {usual["characters"]:,} with the schedule; [record](../results/learners/text-no-schedule.json)).
 
 ```
 {kept["command"]}
@@ -161,14 +161,14 @@ def without_schedule(folder: Path) -> str:
 
 
 def endurance(folder: Path) -> str:
-    """What ten million steps of recursive least squares did, if that was recorded."""
+    """Ten million steps of recursive least squares, if recorded."""
     path = folder / f"{ENDURANCE}.json"
     if not path.is_file():
         return ""
     record = json.loads(path.read_text(encoding="utf-8"))
     return f"""## Recursive least squares
 
-`readout="rls"` with quick forgetting: {record["steps"]:,} steps, forgetting {record["forgetting"]:g}, ridge {record["ridge"]:g}, while the features are busy, silent, and busy along one direction alone, in turn. Without a prior that does not fade, P grows by 1/{record["forgetting"]:g} at every silent step. Here its largest eigenvalue was {record["largest_P"]:.3f} (the prior's is {record["prior_P"]:g}), its largest asymmetry {record["largest_asymmetry"]:.1e}, and no error of a prediction was above {record["largest_error"]:.1f} ([record](../results/stability/{ENDURANCE}.json)).
+`readout="rls"` with fast forgetting: {record["steps"]:,} steps, forgetting {record["forgetting"]:g}, ridge {record["ridge"]:g}. The features are active, silent, and active in one direction only, in turn. Without a prior that does not fade, P grows by a factor of 1/{record["forgetting"]:g} at every silent step. Here its largest eigenvalue was {record["largest_P"]:.3f} (the prior's is {record["prior_P"]:g}), its largest asymmetry {record["largest_asymmetry"]:.1e}, and no prediction error was above {record["largest_error"]:.1f} ([record](../results/stability/{ENDURANCE}.json)).
 
 ```
 {record["command"]}
@@ -177,7 +177,7 @@ def endurance(folder: Path) -> str:
 
 
 def by_kind(records: dict[str, Record]) -> dict[str, dict[str, Record]]:
-    """The records of each kind of data that there are some of."""
+    """The records of each kind of data, without kinds that have none."""
     found = {kind: {name: each for name, each in sorted(records.items()) if each["data"] == kind} for kind in TITLES}
     return {kind: chosen for kind, chosen in found.items() if chosen}
 

@@ -61,6 +61,12 @@ def test_tables_made_from_registries_and_records_are_current(page):
     assert fill(text) == text, "python docs/_tables.py"
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.name)
+def test_a_list_follows_a_blank_line_or_the_site_shows_it_as_text(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    assert not re.findall(r"^(?![ #]|- |\* |\d+\. ).+\n(?:- |\* |\d+\. ).*", text, re.MULTILINE)
+
+
 def test_every_table_is_on_a_page():
     shown = {found[1] for page in PAGES for found in BLOCK.findall(page.read_text(encoding="utf-8"))}
     assert shown == set(TABLES)

@@ -21,7 +21,7 @@ TITLES = {
 }
 INTRO = """# Reliability
 
-Campaigns that look for crashes, lost files and wrong answers. Each number comes from a record in
+Campaigns that search for crashes, lost files and wrong answers. Each number comes from a record in
 `results/reliability`, and each record names its command, seed and commit. This page is made by
 `python benchmarks/reliability/page.py`.
 """
@@ -46,9 +46,9 @@ def _asan(record: dict[str, Any]) -> str:
 
 def _walk(record: dict[str, Any]) -> str:
     calls = sum(count for name, count in record["calls"].items() if name not in ("kernel", "pytorch"))
-    with_them = "" if record["sanitizers"] == "none" else ", with the kernel under the sanitizers"
+    sanitized = "" if record["sanitizers"] == "none" else ", with the kernel under the sanitizers"
     return (
-        f"{record['sequences']:,} of {record['count']:,} random sequences, {calls:,} calls{with_them}: sizes, batches, "
+        f"{record['sequences']:,} of {record['count']:,} random sequences, {calls:,} calls{sanitized}: sizes, batches, "
         "masks, threads, precisions, saving and loading, copies, rebound parameters, malformed arguments. Two networks "
         f"made each call, one by the kernel and one in PyTorch. Sequences in which they differed, or crashed: "
         f"{len(record['failures'])}."
@@ -63,11 +63,11 @@ def _divergence(record: dict[str, Any]) -> str:
         values = [own["one_step"], *(own[who][number] for number in steps for who in ("kernel", "nudged"))]
         rows.append(f"| {name} | " + " | ".join(f"{value:.0e}" for value in values) + " |")
     return (
-        f"At a step size of {record['lr']} the weights of kernel and PyTorch drift apart under some optimisers. One "
-        "step from the same place agrees (one step: the largest difference of any step), but the dynamics amplify "
-        "rounding. A network in PyTorch whose initial weights differ by a unit in the last place (last bit) drifts "
-        "apart at the same rate, so the difference is not the kernel's. Double precision; differences of weights, "
-        "relative to 1 + the largest weight.\n\n" + "\n".join(rows)
+        f"At a step size of {record['lr']} the weights of kernel and PyTorch drift apart under some optimisers. A "
+        "single step from the same weights agrees (“one step” is the largest difference of any step), but the dynamics "
+        "amplify rounding errors. A network in PyTorch whose initial weights differ by a unit in the last place (last "
+        "bit) drifts apart at the same rate, so the difference is not the kernel's. Double precision; "
+        "differences of weights, relative to 1 + the largest weight.\n\n" + "\n".join(rows)
     )
 
 
@@ -81,9 +81,9 @@ def _inputs(record: dict[str, Any]) -> str:
         )
     events = sum(bool(finding.get("events")) for finding in record["findings"])
     return (
-        f"{record['inputs']:,} damaged files went to the readers, which may refuse a file or a line, or accept what an "
-        "independent reading of the same bytes agrees with. An audit hook watched for anything executed, sent or "
-        f"written: {events} events.\n\n" + "\n".join(rows)
+        f"{record['inputs']:,} damaged files were given to the readers. A reader may refuse a file or a line, or "
+        "accept it if an independent reader gets the same values from the same bytes. An audit hook watched for "
+        f"anything executed, sent or written: {events} events.\n\n" + "\n".join(rows)
     )
 
 
@@ -99,16 +99,16 @@ def _kills(record: dict[str, Any]) -> str:
             own = record[name]
             rows.append(f"| {name} | {own['kills']} | {own['identical']} | {own['before_a_checkpoint']} |")
     return (
-        "SIGKILL at a random moment, then `--resume`. Identical means: the same bytes as without a kill, in all that "
-        "the command leaves; in records, times and memory apart.\n\n" + "\n".join(rows)
+        "SIGKILL at a random moment, then `--resume`. Identical: every file that the command writes has the same bytes "
+        "as without a kill, except for the times and memory in records.\n\n" + "\n".join(rows)
     )
 
 
 def _full_disk(record: dict[str, Any]) -> str:
     return (
-        f"The disk was full at {record['moments']} random moments of `ptncn stream`. The checkpoint was good after "
-        f"{record['checkpoint_good']} of them, the output held nothing wrong after {record['output_a_prefix']}, and "
-        f"with room again {record['continued_identically']} went on to the same bytes."
+        f"The disk was full at {record['moments']} random moments of `ptncn stream`. The checkpoint was valid after "
+        f"{record['checkpoint_good']} of them and the output correct up to its end after {record['output_a_prefix']}. "
+        f"With free space again, {record['continued_identically']} continued to the same bytes."
     )
 
 
@@ -116,18 +116,18 @@ def _two_writers(record: dict[str, Any]) -> str:
     savers, streams = record["savers"], record["streams"]
     whole = savers["of_the_first"] + savers["of_the_second"]
     return (
-        f"While two processes saved to one path without pause, {whole} of {savers['loads']} loads by a third were "
-        f"whole. Of {streams['pairs']} second `ptncn stream` processes on a checkpoint in use, "
-        f"{streams['second_refused']} were refused, and {streams['first_undisturbed']} of the first ones ended with "
-        "the same bytes as alone."
+        f"While two processes kept saving to one path, {whole} of {savers['loads']} loads by a third were "
+        f"complete. Of {streams['pairs']} second `ptncn stream` processes on a checkpoint in use, "
+        f"{streams['second_refused']} were refused, and {streams['first_undisturbed']} of the first processes ended "
+        "with the same bytes as on their own."
     )
 
 
 def _endurance(record: dict[str, Any]) -> str:
     return (
         f"{record['steps']:,} learning steps at the default settings of `ptncn stream`, with a new regime every "
-        f"250,000. All weights finite: {'yes' if record['finite'] else 'no'}. Time a step in the last tenth over the "
-        f"first, each against a fresh learner beside it: {record['slow_down']}. Memory, as medians: "
+        f"250,000. All weights finite: {'yes' if record['finite'] else 'no'}. Time per step in the last tenth relative "
+        f"to the first, each measured against a fresh learner: {record['slow_down']}. Median memory: "
         f"{record['megabytes_first_tenth']:.0f} MB in the first tenth, "
         f"{record['megabytes_last_tenth']:.0f} MB in the last. "
         f"Squared error: {record['mse_first_tenth']} in the first tenth, {record['mse_last_tenth']} in the last."
@@ -142,7 +142,7 @@ def _allocations(record: dict[str, Any]) -> str:
         "Resident memory also counts free memory that the C allocator keeps. In the same loop, "
         f"from {first['steps']:,} to {last['steps']:,} steps, allocated memory went from "
         f"{first['allocated_megabytes']:.2f} to {last['allocated_megabytes']:.2f} MB and Python's blocks from "
-        f"{first['python_blocks']:,} to {last['python_blocks']:,}, while the memory that was free but kept wandered "
+        f"{first['python_blocks']:,} to {last['python_blocks']:,}, while free memory kept by the allocator varied "
         f"between {min(kept):.0f} and {max(kept):.0f} MB, and resident memory with it between {min(resident):.0f} and "
         f"{max(resident):.0f} MB: fragmentation, not a leak."
     )

@@ -9,7 +9,7 @@ rows, summed over features and rows and divided by the B rows of the batch.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -76,13 +76,14 @@ class RecurrentLearner(nn.Module):
         dtype: str = "float32",
     ) -> None:
         """
-        :param cell: "lstm", "gru", "rnn" or "rhn".
-        :param output: distribution of the observations: "bernoulli", "gaussian" or "categorical".
-        :param optimizer: a name in `GRADIENT_OPTIMIZERS`, with PyTorch's default settings.
-        :param clip: largest norm of the whole gradient; None for no limit.
-        :param depth: micro-steps of an RHN.
-        :param gate_bias: see `make_cell`.
-        :param dtype: "float32" or "float64".
+        Arguments:
+            cell: a name in `CELLS`.
+            output: distribution of the observations, a name in `DISTRIBUTIONS`.
+            optimizer: a name in `GRADIENT_OPTIMIZERS`, with PyTorch's default settings.
+            clip: largest norm of the whole gradient; None for no limit.
+            depth: micro-steps of an RHN.
+            gate_bias: see `make_cell`.
+            dtype: "float32" or "float64".
         """
         super().__init__()
         check_size("input_size", input_size)
@@ -151,7 +152,7 @@ class RecurrentLearner(nn.Module):
         raise NotImplementedError
 
     def end(self, state: Any) -> None:
-        """Check the state; a rule that updates at each step has nothing left to learn."""
+        """Check the state: a rule that updates at each step has nothing left to learn."""
         self.check_state(state)
 
     @torch.no_grad()
@@ -271,6 +272,6 @@ def check_positive(name: str, value: float) -> None:
         raise ValueError(f"{name}: expected a positive number, got {value!r}")
 
 
-def check_choice(name: str, value: str, choices: Mapping[str, Any]) -> None:
+def check_choice(name: str, value: str, choices: Collection[str]) -> None:
     if value not in choices:
         raise ValueError(unknown(name, value, choices))

@@ -161,8 +161,9 @@ class BPTT(UnrollingLearner):
 
     def __init__(self, input_size: int, hidden_size: int, *, max_length: int = 10_000, **common: Any) -> None:
         """
-        :param max_length: steps that may be stored before a missing `end` is an error.
-        :param common: see `RecurrentLearner`.
+        Arguments:
+            max_length: steps that may be stored before a missing `end` is an error.
+            common: see `RecurrentLearner`.
         """
         check_size("max_length", max_length)
         self.max_length = max_length
@@ -202,9 +203,10 @@ class TBPTT(UnrollingLearner):
 
     def __init__(self, input_size: int, hidden_size: int, *, window: int = 25, stride: int = 25, **common: Any) -> None:
         """
-        :param window: number of steps that gradients flow back.
-        :param stride: steps between updates.
-        :param common: see `RecurrentLearner`.
+        Arguments:
+            window: number of steps that gradients flow back.
+            stride: steps between updates.
+            common: see `RecurrentLearner`.
         """
         check_size("window", window)
         check_size("stride", stride)

@@ -86,9 +86,10 @@ class ELSTMRTRL(ForwardMode):
 
     def __init__(self, input_size: int, hidden_size: int, *, cell: str = "elstm", **common: Any) -> None:
         """
-        :param common: see `RecurrentLearner`.
+        Arguments:
+            common: see `RecurrentLearner`.
         """
-        check_choice("cell", cell, {"elstm": None})
+        check_choice("cell", cell, ["elstm"])
         super().__init__(input_size, hidden_size, cell=cell, **common)
 
     def build_cell(self, name: str, *, depth: int, gate_bias: float | None, dtype: torch.dtype) -> ELSTM:

@@ -219,7 +219,7 @@ RULES = {
     ),
     "immediate": Rule(
         "ptncn.learners.forward_mode:Immediate",
-        "the immediate derivative alone",
+        "derivative of one step only",
         "online",
         "B·(n + H)",
         (0, (1, 2)),
@@ -249,7 +249,7 @@ RULES = {
     ),
     "rflo": Rule(
         "ptncn.learners.traces:RFLO",
-        "random-feedback local online",
+        "online traces, random feedback",
         "online",
         "B·P",
         (0, (6, 2, 1, 2)),

@@ -169,25 +169,26 @@ class ESN(nn.Module):
         clip: float | None = None,
     ) -> None:
         """
-        :param readout: "ridge" regression, recursive least squares "rls", or "sgd".
-        :param output: distribution of the observations: "bernoulli", "gaussian" or "categorical".
-        :param sr: spectral radius of the reservoir.
-        :param leak_rate: share of a unit that is new at each step, 1 for no leak.
-        :param rc_connectivity: share of the reservoir that a unit is connected to.
-        :param input_scaling: size of the input weights.
-        :param input_connectivity: share of the inputs that a unit is connected to.
-        :param bias_scaling: size of the reservoir's biases; 0 for none.
-        :param input_to_readout: add the last observation to the features of the readout.
-        :param readout_bias: give the readout a constant feature.
-        :param washout: frames of each sequence that only drive the reservoir; they are scored, but not learnt from.
-        :param dtype: "float32" or "float64".
-        :param ridge: penalty on the squared weights, the constant's included (ridge, rls; 0.01).
-        :param floor: least probability, relative to that under zero logits (ridge, rls; 0.02).
-        :param solve_every: learning steps between two solutions; by default it solves at the end only (ridge).
-        :param forgetting: weight of the past against one step later (rls; 1).
-        :param optimizer: a name in `GRADIENT_OPTIMIZERS` (sgd; "rmsprop").
-        :param lr: its step size (sgd; 0.001).
-        :param clip: largest norm of the gradient (sgd; no limit).
+        Arguments:
+            readout: "ridge" regression, recursive least squares "rls", or "sgd".
+            output: distribution of the observations, a name in `DISTRIBUTIONS`.
+            sr: spectral radius of the reservoir.
+            leak_rate: share of a unit that is new at each step, 1 for no leak.
+            rc_connectivity: share of the reservoir that a unit is connected to.
+            input_scaling: size of the input weights.
+            input_connectivity: share of the inputs that a unit is connected to.
+            bias_scaling: size of the reservoir's biases; 0 for none.
+            input_to_readout: add the last observation to the features of the readout.
+            readout_bias: give the readout a constant feature.
+            washout: frames of each sequence that only drive the reservoir; they are scored, but not learnt from.
+            dtype: "float32" or "float64".
+            ridge: penalty on the squared weights, the constant's included (ridge, rls; 0.01).
+            floor: smallest probability, relative to that under zero logits (ridge, rls; 0.02).
+            solve_every: learning steps between two solutions; by default it solves at the end only (ridge).
+            forgetting: weight of the past against one step later (rls; 1).
+            optimizer: a name in `GRADIENT_OPTIMIZERS` (sgd; "rmsprop").
+            lr: its step size (sgd; 0.001).
+            clip: largest norm of the gradient (sgd; no limit).
         """
         super().__init__()
         check_size("input_size", input_size)

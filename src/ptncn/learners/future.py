@@ -58,10 +58,11 @@ class FuturePredictor(UnrollingLearner):
         **common: Any,
     ) -> None:
         """
-        :param context: frames that the encoder reads before the decoder starts.
-        :param horizon: frames that the decoder predicts.
-        :param conditional: show the decoder the frame before the one it predicts; else it sees zeros.
-        :param common: see `RecurrentLearner`.
+        Arguments:
+            context: frames that the encoder reads before the decoder starts.
+            horizon: frames that the decoder predicts.
+            conditional: show the decoder the frame before the one it predicts; else it sees zeros.
+            common: see `RecurrentLearner`.
         """
         check_size("context", context)
         check_size("horizon", horizon)

@@ -6,9 +6,8 @@ Every cell is one or more *micro-steps*: linear maps, then functions of single u
     s'[r] = f_r(a[1] … a[G], s)            parts r = 1 … R of the state, unit by unit, h first
 
 so three small arrays describe a micro-step: the derivatives of a unit's parts by its own pre-activations (`slopes`)
-and by its own last state (`carry`), and U. The weights fall into *groups* that
-multiply one and the same vector v, [x, h, 1] for most: ∂s'/∂(weights) of a group is the Kronecker product of
-∂s'/∂a and v, exactly.
+and by its own last state (`carry`), and U. Weights that multiply the same vector v, usually [x, h, 1], form a *group*:
+∂s'/∂(weights) of a group is exactly the Kronecker product of ∂s'/∂a and v.
 
 Letters: B rows, H units, R state parts, G pre-activations per unit, Q = G·H of a group, m numbers in its vector.
 """
@@ -32,7 +31,7 @@ class MicroStep:
     slopes: Tensor
     """(B, R, G, H) of s'[r] to a[g], unit by unit."""
     carry: Tensor
-    """(B, R, R, H) of s'[r] to s[q] with the pre-activations held, unit by unit."""
+    """(B, R, R, H) of s'[r] to s[q] with the pre-activations held fixed, unit by unit."""
     recurrent: Tensor
     """(G', H, H) the weights U of the first G' ≤ G pre-activations; the others do not see h."""
 

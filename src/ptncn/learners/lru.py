@@ -13,8 +13,7 @@ from torch.nn.functional import gelu, layer_norm, linear
 
 from ptncn.learners.base import RecurrentState, check_choice, check_size, keep_masked
 from ptncn.learners.cells import Cell, Hidden
-from ptncn.learners.forward_mode import ForwardMode, rows
-from ptncn.learners.traces import WORKSPACE
+from ptncn.learners.forward_mode import WORKSPACE, ForwardMode, rows
 
 SLOWEST, FASTEST = 0.999, 0.3
 """|λ| at first lies between these, |λ|² uniformly."""
@@ -156,7 +155,7 @@ def normalise(stream: Tensor) -> Tensor:
     return layer_norm(stream, stream.shape[-1:])
 
 
-CREDITS = {"trace": None, "immediate": None}
+CREDITS = ("trace", "immediate")
 
 
 @dataclass(kw_only=True)
@@ -203,13 +202,14 @@ class LRURTRL(ForwardMode):
         **common: Any,
     ) -> None:
         """
-        :param layers: number of stacked recurrences.
-        :param credit: "trace" for B, at B·H·n numbers per layer, or "immediate": only its last input.
-        :param input_scaling: size of the first layer's weights; None for 1 with a categorical output, whose
-            observations have unit length, otherwise 1/√n.
-        :param common: see `RecurrentLearner`.
+        Arguments:
+            layers: number of stacked recurrences.
+            credit: "trace" for B, at B·H·n numbers per layer, or "immediate": only its last input.
+            input_scaling: size of the first layer's weights; None for 1 with a categorical output, whose
+                observations have unit length, otherwise 1/√n.
+            common: see `RecurrentLearner`.
         """
-        check_choice("cell", cell, {"lru": None})
+        check_choice("cell", cell, ["lru"])
         check_size("layers", layers)
         check_choice("credit", credit, CREDITS)
         if input_scaling is None:

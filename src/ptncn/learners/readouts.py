@@ -16,12 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from ptncn.distributions import Distribution
-from ptncn.learners.base import GRADIENT_OPTIMIZERS, check_choice, check_positive, check_size, diverged
+from ptncn.learners.base import GRADIENT_OPTIMIZERS, check_choice, check_positive, check_share, check_size, diverged
 from ptncn.updates.rls import absorb, reminder
 
 
 class Readout(nn.Module):
-    """Base of the three: `weight` (F, n), initially zero, and the calls that the network makes."""
+    """Base of the three: `weight` (F, n), initially zero, and the methods that the network calls."""
 
     weight: Tensor
 
@@ -134,8 +134,7 @@ class RLS(LeastSquares):
 
     def __init__(self, *args: Any, forgetting: float = 1.0, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if not 0 < forgetting <= 1:
-            raise ValueError(f"forgetting: expected a number above 0 and at most 1, got {forgetting!r}")
+        check_share("forgetting", forgetting)
         self.forgetting = forgetting
         self.updates = 0
         self.register_buffer("covariance", torch.eye(len(self.weight), dtype=torch.float64) / self.ridge)

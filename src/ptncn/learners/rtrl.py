@@ -11,12 +11,10 @@ from torch import Tensor
 
 from ptncn.learners.base import DTYPES, RecurrentState, check_choice, check_positive, check_size
 from ptncn.learners.cells import CELLS
-from ptncn.learners.forward_mode import ForwardMode, balance, row_norms, rows
+from ptncn.learners.forward_mode import WORKSPACE, ForwardMode, balance, row_norms, rows
 from ptncn.learners.linearisation import Linearisation, group_shapes
 from ptncn.system import available_memory, in_words
 
-WORKSPACE = 2 * 2**20
-"""Bytes of influence advanced at once: about the size of a cache, so that no second copy of the whole is made."""
 USABLE = 0.9
 """Share of the available memory for the influence; the rest is for the arrays of a step."""
 
@@ -59,8 +57,9 @@ and 16.0 GB may be used. The largest hidden size that fits is 335; lstm-uoro and
         **common: Any,
     ) -> None:
         """
-        :param memory_limit: bytes that the influence may take; None for most of the available memory.
-        :param common: see `RecurrentLearner`.
+        Arguments:
+            memory_limit: bytes that the influence may take; None for most of the available memory.
+            common: see `RecurrentLearner`.
         """
         check_size("input_size", input_size)
         check_size("hidden_size", hidden_size)

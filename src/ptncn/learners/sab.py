@@ -111,20 +111,21 @@ class SAB(UnrollingLearner):
         **common: Any,
     ) -> None:
         """
-        :param k_top: microstates attended at each step.
-        :param k_trunc: steps between two cuts of the local chain.
-        :param k_attn: observations between two microstates.
-        :param memory: microstates to keep; the oldest are dropped.
-        :param microstate: "cell" stores ĥ, "sum" stores h as the authors do; see above.
-        :param attention: False leaves only the local chain.
-        :param attention_size: hidden units that score a microstate.
-        :param common: see `RecurrentLearner`; the cell is "lstm" or "rnn".
+        Arguments:
+            k_top: microstates attended at each step.
+            k_trunc: steps between two cuts of the local chain.
+            k_attn: observations between two microstates.
+            memory: microstates to keep; the oldest are dropped.
+            microstate: "cell" stores ĥ, "sum" stores h as the authors do; see above.
+            attention: False leaves only the local chain.
+            attention_size: hidden units that score a microstate.
+            common: see `RecurrentLearner`; the cell is "lstm" or "rnn".
         """
         sizes = {"k_top": k_top, "k_trunc": k_trunc, "k_attn": k_attn, "memory": memory}
         for name, size in {**sizes, "attention_size": attention_size}.items():
             check_size(name, size)
-        check_choice("microstate", microstate, {"cell": None, "sum": None})
-        check_choice("cell for sab", common.get("cell", "lstm"), {"lstm": None, "rnn": None})
+        check_choice("microstate", microstate, ["cell", "sum"])
+        check_choice("cell for sab", common.get("cell", "lstm"), ["lstm", "rnn"])
         self.k_top, self.k_trunc, self.k_attn, self.memory = k_top, k_trunc, k_attn, memory
         self.microstate, self.attends, self.attention_size = microstate, attention, attention_size
         self.reads_state = not attention

@@ -17,14 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ptncn.learners.base import RecurrentState, check_choice
+from ptncn.learners.base import RecurrentState, check_choice, check_share
 from ptncn.learners.cells import RNN, Cell, make_readout
-from ptncn.learners.forward_mode import ForwardMode, rows
+from ptncn.learners.forward_mode import WORKSPACE, ForwardMode, rows
 from ptncn.learners.linearisation import Linearisation, MicroStep
 
-WORKSPACE = 2 * 2**20
-"""Bytes of a trace advanced at once: about the size of a cache."""
-FEEDBACKS = {"symmetric": None, "random": None}
+FEEDBACKS = ("symmetric", "random")
 
 
 @dataclass(kw_only=True)
@@ -75,8 +73,9 @@ class EligibilityLearner(TraceLearner):
 
     def __init__(self, input_size: int, hidden_size: int, *, feedback: str | None = None, **common: Any) -> None:
         """
-        :param feedback: "symmetric" or "random"; None for the choice of the authors of the rule.
-        :param common: see `RecurrentLearner`.
+        Arguments:
+            feedback: "symmetric" or "random"; None for the choice of the authors of the rule.
+            common: see `RecurrentLearner`.
         """
         feedback = self.default_feedback if feedback is None else feedback
         check_choice("feedback", feedback, FEEDBACKS)
@@ -145,7 +144,7 @@ class SnAp1(TraceLearner):
         return kept
 
 
-CELLS = {"lstm": None, "gru": None, "rhn": None}
+CELLS = ("lstm", "gru", "rhn")
 
 
 class EProp(EligibilityLearner):
@@ -163,8 +162,9 @@ class EProp(EligibilityLearner):
 
     def __init__(self, input_size: int, hidden_size: int, *, cell: str = "lstm", **common: Any) -> None:
         """
-        :param cell: "lstm", "gru" or "rhn"; `rnn-rflo` is the same for a plain cell.
-        :param common: see `EligibilityLearner` and `RecurrentLearner`.
+        Arguments:
+            cell: "lstm", "gru" or "rhn"; `rnn-rflo` is the same for a plain cell.
+            common: see `EligibilityLearner` and `RecurrentLearner`.
         """
         check_choice("cell for e-prop", cell, CELLS)
         super().__init__(input_size, hidden_size, cell=cell, **common)
@@ -190,12 +190,12 @@ class RFLO(EligibilityLearner):
         self, input_size: int, hidden_size: int, *, cell: str = "rnn", leak_rate: float = 0.5, **common: Any
     ) -> None:
         """
-        :param leak_rate: share of a unit that is new at each step, α.
-        :param common: see `EligibilityLearner` and `RecurrentLearner`.
+        Arguments:
+            leak_rate: share of a unit that is new at each step, α.
+            common: see `EligibilityLearner` and `RecurrentLearner`.
         """
-        check_choice("cell for rflo", cell, {"rnn": None})
-        if not 0 < leak_rate <= 1:
-            raise ValueError(f"leak_rate: expected a number above 0 and at most 1, got {leak_rate!r}")
+        check_choice("cell for rflo", cell, ["rnn"])
+        check_share("leak_rate", leak_rate)
         self.leak_rate = leak_rate
         super().__init__(input_size, hidden_size, cell=cell, **common)
 

@@ -142,8 +142,9 @@ def unreached_values(experiment: Experiment, metric: str, cells: Sequence[TableC
         where = place(experiment, metric, column)
         if not missed:
             data = ", on other data" if any(cell.other_data for cell in known) else ""
-            above = "exceeds the bound" if page.bounds else "is above the paper’s number"
-            sentences.append(f"{where}: none of {_rows(len(known))} {above}{data}.")
+            rows = "the only row" if len(known) == 1 else f"all {len(known)} rows"
+            reached = f"{'is' if len(known) == 1 else 'are'} within the bound" if page.bounds else _reach(len(known))
+            sentences.append(f"{where}: {rows} with a record {reached}{data}.")
             continue
         labels = [row_label(experiment, cell.row) for cell in missed]
         pairs = [f"{number(cell.ours)} vs {cell.paper:g}" for cell in missed]
@@ -280,6 +281,10 @@ def number(value: float | None, like: float | None = None) -> str:
 
 def _rows(count: int) -> str:
     return f"{count} rows" if count != 1 else "1 row"
+
+
+def _reach(count: int) -> str:
+    return f"{'reaches' if count == 1 else 'reach'} the paper’s number"
 
 
 def _misses(count: int, *, bounds: bool) -> str:
