@@ -19,6 +19,7 @@ import torch
 from ptncn.experiments import find_experiment
 from ptncn.experiments.run import RunSpec
 from ptncn.learners.registry import describe
+from ptncn.records import read_record
 from ptncn.system import write_atomically
 from ptncn.training import run
 
@@ -41,16 +42,16 @@ ORDER = (
     ("prediction", "notmnist", ("gru-bptt", "rnn-bptt", "ptncn")),
     ("prediction", "ptb", ("gru-bptt", "rnn-bptt", "ptncn", "esn-ridge")),
 )
-"""First what decides; the rows that are not listed follow, the quickest first."""
+"""Runs that decide a table; the others follow, quickest first."""
 INTRODUCTION = f"""# Runs at the paper's size, in order
 
 *Made by `{COMMAND} page`. Do not edit by hand.*
 
-Hours are those of one core for one seed: the processor time of a batch, measured over a few batches of the run itself
-(`{COMMAND} measure`), times the batches of an epoch, times the epochs. Testing adds about a tenth. First comes what
-decides a table, last what is slow. Every run can be interrupted and continued (`--resume --checkpoint-every 300`); its
-record goes to `results/paper`. Tables show a row without a record as such. Options that a record adds to its command
-are not repeated here: with one layer of 1,000 units, as recorded, the P-TNCN with memory took 0.6 hours.
+Hours of one core, for one seed: the processor time per batch, measured over a few batches of the run itself
+(`{COMMAND} measure`), times the batches per epoch, times the epochs. Testing adds about a tenth. Runs that decide a
+table come first, slow ones last. Every run can be interrupted and continued (`--resume --checkpoint-every 300`) and
+writes its record to `results/paper`. Commands are shown without the options that a record adds: with one layer of
+1,000 units, as recorded, the P-TNCN with memory took 0.6 hours.
 
 """
 
@@ -116,12 +117,12 @@ def page() -> str:
     for name, data, row in ordered(times):
         experiment = find_experiment(name)
         spec = experiment.specs("paper", rows=[row], data=[data], seeds=[0])[0]
-        record = spec.path(ROOT / "results/paper")
-        done = record.exists() and json.loads(record.read_text())
-        epochs = done["config"]["setting"]["epochs"] if done else EPOCHS.get(row, spec.config.epochs)
+        file = spec.path(ROOT / "results/paper")
+        record = read_record(file) if file.exists() else None
+        epochs = record.config["run_config"]["epochs"] if record else EPOCHS.get(row, spec.config.epochs)
         needed = hours(times, name, data, row, epochs)
         command = f"{name} --scale paper --learners {row} --data {data} --epochs {epochs}"
-        state = f"[recorded]({name}.md)" if done and done["status"] == "finished" else "no"
+        state = f"[recorded]({name}.md)" if record is not None and record.status == "finished" else "no"
         shown = "–" if needed is None else f"{needed:,.1f}" if needed < 100 else f"{needed:,.0f}"
         lines.append(
             f"| {experiment.row(row).label}, {data.replace('+', ' → ')} | `{command}` | {epochs} | {shown} | {state} |"
