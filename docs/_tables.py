@@ -15,6 +15,7 @@ from ptncn.distributions import DISTRIBUTIONS
 from ptncn.experiments import EXPERIMENTS
 from ptncn.learners import LEARNERS
 from ptncn.learners.base import GRADIENT_OPTIMIZERS
+from ptncn.learners.registry import LEARNS
 from ptncn.metrics import METRICS
 from ptncn.network import PRESETS, Config
 from ptncn.network.config import FOR_OUTPUT, make_config
@@ -42,13 +43,12 @@ def learners():
         entry = LEARNERS[name]
         return entry.where, entry.about.partition(", ")[2], entry.learns, entry.memory
 
-    learns = {"online": "at each step", "unrolled": "through stored steps"}
     rows = []
     for _, group in groupby(LEARNERS, rule):
         names = list(group)
         entry = LEARNERS[names[0]]
         about = entry.about if len(names) == 1 else entry.about.partition(", ")[2]
-        rows.append([code(*names), about, learns.get(entry.learns, entry.learns), entry.memory])
+        rows.append([code(*names), about, LEARNS[entry.learns], entry.memory])
     return table(["name", "what it is", "learns", "size of the state"], rows)
 
 

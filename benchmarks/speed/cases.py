@@ -130,7 +130,7 @@ def _network(name: str, shape: Shape) -> Case:
 
 def _learner(name: str, shape: Shape) -> Case:
     learner: Any = make(name, input_size=shape.inputs, hidden_size=shape.units, **learner_options(name))
-    if describe(name).learns == "online" and name != "esn-ridge":  # ridge regression solves when a sequence ends
+    if describe(name).learns != "unrolled" and name != "esn-ridge":  # ridge regression solves when a sequence ends
         state = learner.begin(shape.batch)
         return Case(name, _steps(lambda x: learner.step(x, state), shape))
     source = cycle(frames(shape))

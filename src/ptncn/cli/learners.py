@@ -31,7 +31,7 @@ def learners(
     console.print(table)
     console.print(
         "\nState: B sequences per batch, n inputs, H hidden units, P weights, T steps."
-        "\nonline: learns at each step; unrolled: goes back through stored steps."
+        "\nonline: learns at each step; unrolled: through stored steps."
         "\nTry one: ptncn train NAME digits, or ptncn stream FILE --learner NAME.",
         style="dim",
     )

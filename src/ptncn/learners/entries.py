@@ -332,9 +332,9 @@ LEAST_SQUARES: Mapping[str, Options] = {
 }
 
 
-def _trivial(name: str, about: str, label: str, dashes: Dashes) -> Entry:
+def _trivial(name: str, about: str, learns: str, label: str, dashes: Dashes) -> Entry:
     where = f"ptncn.learners.baselines:{name.capitalize()}"
-    return Entry(where, about, "online", "B·n", label=label, style=Style(GREY, dashes))
+    return Entry(where, about, learns, "B·n", label=label, style=Style(GREY, dashes))
 
 
 LEARNERS.add("ptncn", _ptncn())
@@ -346,5 +346,5 @@ LEARNERS.add("lru-rtrl", _diagonal("lru", "linear recurrent units, exact traces"
 LEARNERS.add("esn-ridge", _echo("ridge", "ridge regression", "-", ridge=True, defaults=LEAST_SQUARES))
 LEARNERS.add("esn-rls", _echo("rls", "RLS", "--", ridge=True, defaults=LEAST_SQUARES))
 LEARNERS.add("esn-sgd", _echo("sgd", "gradient descent", ":", ridge=False, defaults={}))
-LEARNERS.add("copy", _trivial("copy", "the last observation again", "last frame again", ":"))
-LEARNERS.add("mean", _trivial("mean", "the mean of all observations", "mean of all", "-."))
+LEARNERS.add("copy", _trivial("copy", "the last observation again", "nothing", "last frame again", ":"))
+LEARNERS.add("mean", _trivial("mean", "the mean of all observations", "online", "mean of all", "-."))

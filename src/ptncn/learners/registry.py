@@ -21,6 +21,9 @@ Options = Mapping[str, Any]
 Dashes = str | tuple[float, tuple[float, ...]]
 """A line style of matplotlib."""
 
+LEARNS = {"online": "at each step", "unrolled": "through stored steps", "nothing": "never"}
+"""When a learner learns, in words."""
+
 SIZE_CLASSES = {
     "layers": "units per layer of the P-TNCN",
     "gated": "units of LSTM, GRU, RHN",
@@ -65,7 +68,7 @@ class Entry:
     about: str
     """One-line description."""
     learns: str
-    """"online", at each step; or "unrolled", through stored steps."""
+    """One of `LEARNS`."""
     memory: str
     """How its state grows, in H hidden units, n inputs, B rows, P weights, T steps."""
     options: Options = field(default_factory=dict)
@@ -90,8 +93,12 @@ class Entry:
     """The numbered choices of docs/choices.md that its options decide."""
 
     def __post_init__(self) -> None:
-        if self.size_class not in SIZE_CLASSES:
-            raise ValueError(f"size_class: expected one of {', '.join(SIZE_CLASSES)}, got {self.size_class!r}")
+        for field_name, value, known in (
+            ("learns", self.learns, LEARNS),
+            ("size_class", self.size_class, SIZE_CLASSES),
+        ):
+            if value not in known:
+                raise ValueError(f"{field_name}: expected one of {', '.join(known)}, got {value!r}")
 
     def default_options(self, kind: str, *, online: bool = False) -> dict[str, Any]:
         """The options for one kind of data; `online` where sequences are learnt one at a time."""
