@@ -5,7 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define EXPERTS 11 /* copy, two seasonal copies, median, drift, and the blocks below */
+#define EXPERTS 12 /* copy, two seasonal copies, median, drift, growth, and the blocks below */
+#define RULES 6
 #define BLOCKS 6   /* network, long and short autoregression, two profiles, nonlinear autoregression */
 #define SEASONS 2
 #define WIDEST 4096 /* features of a block */
@@ -26,6 +27,7 @@
 #define MIDDLE 0.01
 #define AWAKE 32 /* rows before the nonlinear units begin */
 #define OUTGROWN 1.6
+#define MOST_GROWTH 3.0 /* of the logarithm */
 enum { NETWORK, LONG, SHORT, PROFILE, NONLINEAR = PROFILE + SEASONS };
 
 typedef struct {
@@ -39,8 +41,8 @@ typedef struct {
 } Block;
 
 typedef struct {
-    int64_t count, look, mean, variance, reach, median, deviation, drift, centre, span, begun, history, season, profile, residual, regret, square, size, low, high, spread, owed, scored, trust;
-    int64_t made, outputs, base, last, scale, medians, drifts, total;
+    int64_t count, look, mean, variance, reach, median, deviation, drift, growth, centre, span, begun, history, season, profile, residual, regret, square, size, low, high, spread, owed, scored, trust;
+    int64_t made, outputs, base, last, scale, medians, drifts, growths, total;
     Block block[BLOCKS];
 } Layout;
 
@@ -60,7 +62,7 @@ static int lay_out(const Setting *s, Layout *l) {
     if (s->history < 2 * s->unit_lags) return 0;
     l->count = place(&at, 1), l->look = place(&at, 1);
     l->mean = place(&at, C), l->variance = place(&at, C), l->reach = place(&at, C);
-    l->median = place(&at, C), l->deviation = place(&at, C), l->drift = place(&at, C);
+    l->median = place(&at, C), l->deviation = place(&at, C), l->drift = place(&at, C), l->growth = place(&at, C);
     l->centre = place(&at, C), l->span = place(&at, C), l->begun = place(&at, C);
     l->history = place(&at, C * s->history);
     l->season = place(&at, C * SEASONS);
@@ -72,7 +74,7 @@ static int lay_out(const Setting *s, Layout *l) {
     int64_t lines = C * (H * (H + 1) / 2); /* for each horizon as many places as it has steps */
     l->made = place(&at, lines * 3), l->outputs = place(&at, lines * BLOCKS), l->base = place(&at, lines * SEASONS);
     l->last = place(&at, H * C), l->scale = place(&at, H * C);
-    l->medians = place(&at, H * C), l->drifts = place(&at, H * C);
+    l->medians = place(&at, H * C), l->drifts = place(&at, H * C), l->growths = place(&at, H * C);
     int64_t n[BLOCKS] = {1 + s->states + s->extra + C * (s->few + 1), s->lags + 2, s->short_lags + 2,
                          s->profile_lags + 1, s->profile_lags + 1, s->units ? 1 + s->unit_lags + s->units : 0};
     for (int j = 0; j < BLOCKS; j++) {
@@ -189,12 +191,14 @@ INLINE void read_out(const Run *r, int64_t c, int64_t h, int64_t slot, double la
 /* The experts for horizon h of column c, of what was known in `slot`: simple rules, then the outputs of the blocks. */
 INLINE void experts(const Run *r, int64_t c, int64_t h, int64_t time, int64_t slot, const double *outputs, double *said) {
     int64_t at = slot * r->set->columns + c, season = season_of(r, c, 0), ahead = h + 1;
-    double last = r->x[r->at->last + at], drift = r->x[r->at->drifts + at];
+    double last = r->x[r->at->last + at], drift = r->x[r->at->drifts + at], growth = r->x[r->at->growths + at];
     said[0] = last;
     for (int k = 0; k < SEASONS; k++) said[1 + k] = seasonal(r, c, season_of(r, c, k), time, ahead, last);
     said[1 + SEASONS] = r->x[r->at->medians + at];
-    said[2 + SEASONS] = said[1] + drift * (double)(season ? (ahead + season - 1) / season * season : ahead);
-    for (int j = 0; j < BLOCKS; j++) said[3 + SEASONS + j] = outputs[j];
+    double steps = (double)(season ? (ahead + season - 1) / season * season : ahead);
+    said[2 + SEASONS] = said[1] + drift * steps;
+    said[3 + SEASONS] = season && growth == growth ? said[1] * exp(within(growth * steps, MOST_GROWTH)) : said[1];
+    for (int j = 0; j < BLOCKS; j++) said[RULES + j] = outputs[j];
 }
 
 /* Bounds in units of the spread, each moved by a step where it was exceeded, and back a little where it was not. What
@@ -263,7 +267,7 @@ INLINE double take(const Run *r, int64_t c, int64_t time, double y) {
     const Layout *l = r->at;
     int64_t L = s->history;
     double *mean = r->x + l->mean + c, *variance = r->x + l->variance + c, *history = r->x + l->history + c * L;
-    double *median = r->x + l->median + c, *deviation = r->x + l->deviation + c, *drift = r->x + l->drift + c;
+    double *median = r->x + l->median + c, *deviation = r->x + l->deviation + c, *drift = r->x + l->drift + c, *growth = r->x + l->growth + c;
     int missing = y != y, first = *variance < 0;
     if (missing) y = first || !time ? 0 : r->x[l->made + line(r, c, 0, time - 1) * 3];
     if (first && !missing) {
@@ -274,6 +278,7 @@ INLINE double take(const Run *r, int64_t c, int64_t time, double y) {
         *deviation += larger(1 / n, MIDDLE) * (far - *deviation);
         *median += larger(2 / n, MIDDLE) * *deviation * ((y > *median) - (y < *median));
         *drift += larger(1 / n, 1.0 / DRIFT) * (moved - *drift);
+        *growth = y > 0 && moved < y ? *growth + larger(1 / n, 1.0 / DRIFT) * (log(y / (y - moved)) - *growth) : NAN;
         double rate = 1 / (double)(time + 1 < 5000 ? time + 1 : 5000), off = y - *mean;
         if (time > 32 && *variance > 0) off = within(off, CLIP * sqrt(*variance));
         *mean += rate * off;
@@ -325,6 +330,7 @@ INLINE int64_t look(const Run *r, int64_t c, int64_t slot, int64_t time, double 
     scale = scale > floor ? scale : floor;
     r->x[l->last + slot * C + c] = y, r->x[l->scale + slot * C + c] = scale;
     r->x[l->medians + slot * C + c] = r->x[l->median + c], r->x[l->drifts + slot * C + c] = r->x[l->drift + c];
+    r->x[l->growths + slot * C + c] = r->x[l->growth + c];
     for (int64_t i = 0; i < s->lags; i++) z[i] = within(z[i] / scale, CLIP);
     double level = within((y - mean) / (spread > floor ? spread : floor), CLIP);
     memcpy(shared, z, (size_t)s->few * sizeof(double));

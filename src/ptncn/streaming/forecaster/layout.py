@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 EXPERTS = (
-    *("copy", "season 1", "season 2", "median", "drift"),
+    *("copy", "season 1", "season 2", "median", "drift", "growth"),
     *("network", "long", "short", "profile 1", "profile 2", "nonlinear"),
 )
-BLOCKS = EXPERTS[5:]
+BLOCKS = EXPERTS[6:]
 """The experts that learn a readout."""
 LINEAR = BLOCKS[:-1]
 SEASONS = 2
@@ -91,6 +91,7 @@ def lay_out(setting: Setting) -> dict[str, Part]:
         "median": ((C,), 0.0),
         "deviation": ((C,), 0.0),
         "drift": ((C,), 0.0),
+        "growth": ((C,), 0.0),
         "centre": ((C,), 0.0),
         "span": ((C,), 0.0),
         "begun": ((C,), 0.0),
@@ -114,6 +115,7 @@ def lay_out(setting: Setting) -> dict[str, Part]:
         "scale": ((H, C), 1.0),
         "medians": ((H, C), 0.0),
         "drifts": ((H, C), 0.0),
+        "growths": ((H, C), 0.0),
     }
     for name, n in features(setting).items():
         slots = min(H, setting.unit_lags) if name == "nonlinear" else H

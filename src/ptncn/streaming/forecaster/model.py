@@ -108,12 +108,12 @@ class Forecast(NamedTuple):
 class Forecaster(StateRows):
     """Forecasts the next `horizon` rows of `streams` independent streams after each observation.
 
-    Ten experts speak about each column and horizon: the last value; the value one season ago, of two seasons; the
-    median; the last value, or that of a season ago, moved on by the mean change; readouts of the network's states and
-    few lags, of many lags with a long memory, and of few lags with a short one; and two profiles of a season with an
-    autoregression of what they leave over. The readouts are taught by recursive
-    least squares, directly for each horizon, with the features and the gain of when the forecast was made [^1].
-    Weights that grow with the regret of not having followed an expert mix them [^2].
+    Twelve experts forecast each column at each horizon: the last value; the value one season ago, of two seasons; the
+    median; the last value, or that of a season ago, plus the mean change; the latter times the mean growth; readouts of
+    the network's states and few lags, of many lags with a long memory, and of few lags with a short one; two profiles
+    of a season with an autoregression of what they leave over; and a nonlinear autoregression. Readouts are fitted by
+    recursive least squares, directly for each horizon, with the features and the gain of when the forecast was made
+    [^1]. Weights that grow with the regret of not having followed an expert mix them [^2].
 
     Bounds follow the errors so that each is exceeded as often as was asked for, whatever the errors' distribution,
     also when it changes [^3].

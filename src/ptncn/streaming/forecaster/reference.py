@@ -19,6 +19,8 @@ MIDDLE = 0.01
 """Share by which a row moves the median."""
 DRIFT = 1000
 """Rows over which the mean change from one value to the next is measured."""
+MOST_GROWTH = 3.0
+"""The logarithm of the largest factor by which a value of a season ago is moved on."""
 PRIOR = 2.0
 """For how many times its steps a horizon counts as copied before anything was seen."""
 FIRST_BOUND = 2.5
@@ -99,12 +101,13 @@ class Step:
 
     def _experts(self, v: dict[str, Array], time: Rows, slot: Rows, outputs: Array) -> Array:
         """(B, C, H, experts) what was known in `slot` (B, H): simple rules, then the outputs (B, C, H, BLOCKS)."""
-        last, median, drift = (self._known(v[name], slot) for name in ("last", "medians", "drifts"))
+        last, median, drift, growth = (self._known(v[name], slot) for name in ("last", "medians", "drifts", "growths"))
         seasonal = np.moveaxis(self._seasonal(v, time, last), 2, 3)
         season, ahead = self._seasons(v)[..., :1], self._h + 1
         steps = np.where(season > 0, -(-ahead // np.maximum(season, 1)) * season, ahead)
         drifted = seasonal[..., 0] + drift * steps
-        rules = np.stack([last, median, drifted], axis=3)
+        grown = np.where(np.isnan(growth) | (season == 0), 0.0, np.clip(growth * steps, -MOST_GROWTH, MOST_GROWTH))
+        rules = np.stack([last, median, drifted, seasonal[..., 0] * np.exp(grown)], axis=3)
         return np.concatenate([rules[..., :1], seasonal, rules[..., 1:], outputs], axis=3)
 
     def _known(self, kept: Array, slot: Rows) -> Array:
@@ -219,8 +222,12 @@ class Step:
         deviation = v["deviation"] + np.maximum(young, MIDDLE) * (np.abs(off) - v["deviation"])
         median = v["median"] + np.maximum(2 * young, MIDDLE) * deviation * np.sign(off)
         drift = v["drift"] + np.maximum(young, 1.0 / DRIFT) * (moved - v["drift"])
-        for name, now, begun in (("median", median, y), ("deviation", deviation, 0.0), ("drift", drift, 0.0)):
-            put(v[name], ~missing, np.where(first, begun, now))
+        positive = (y > 0) & (moved < y)
+        ratio = np.where(positive, y, 1.0) / np.where(positive, y - moved, 1.0)
+        growth = v["growth"] + np.maximum(young, 1.0 / DRIFT) * (np.log(ratio) - v["growth"])
+        growth = np.where(positive, growth, np.nan)
+        for name, now in (("median", median), ("deviation", deviation), ("drift", drift), ("growth", growth)):
+            put(v[name], ~missing, np.where(first, y if name == "median" else 0.0, now))
         v["history"][at, :, time % L] = y
         season = self._seasons(v)
         b, c, k = np.nonzero(season)
@@ -243,7 +250,7 @@ class Step:
         change = y[..., None] - np.take_along_axis(v["history"], lags[:, None, :], axis=2)  # (B, C, lags)
         scale = np.maximum(self._measure(v["reach"], np.square(change).sum(2) / s.lags, time), floor)
         v["last"][at, slot], v["scale"][at, slot] = y, scale
-        v["medians"][at, slot], v["drifts"][at, slot] = v["median"], v["drift"]
+        v["medians"][at, slot], v["drifts"][at, slot], v["growths"][at, slot] = v["median"], v["drift"], v["growth"]
         change = np.clip(change / scale[..., None], -CLIP, CLIP)
         level = np.clip((y - v["mean"]) / spread, -CLIP, CLIP)[..., None]
         one = np.ones((B, C, 1))
