@@ -45,7 +45,7 @@ def run(net, state, xs, start=0):
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_saved_in_the_middle_of_a_sequence_the_run_goes_on_bit_for_bit(name, tmp_path):
+def test_a_run_saved_mid_sequence_continues_bit_for_bit_when_loaded(name, tmp_path):
     net = PTNCN(6, [5, 4], **RUNS[name])
     state = net.begin(3)
     xs = frames(40)

@@ -78,7 +78,7 @@ def test_a_learner_of_another_package_passes_the_contract(check):
 
 @pytest.mark.usefixtures("example")
 def test_a_learner_of_another_package_is_saved_and_loaded(tmp_path):
-    test_contract.test_a_run_saved_in_mid_sequence_continues_bit_for_bit("linear-ar", "float64", 7, tmp_path)
+    test_contract.test_a_run_saved_mid_sequence_continues_bit_for_bit("linear-ar", "float64", 7, tmp_path)
 
 
 def test_the_contract_has_its_checks():

@@ -15,12 +15,12 @@ def test_it_changes_the_package_as_it_is(mutant):
     assert (ROOT / mutant.tests[0]).is_file()
 
 
-def test_each_is_another():
+def test_no_two_mutants_are_the_same():
     assert len({mutant.why for mutant in MUTANTS}) == len(MUTANTS)
     assert len({(mutant.file, mutant.old, mutant.new) for mutant in MUTANTS}) == len(MUTANTS)
 
 
 @pytest.mark.parametrize("text", ["nothing of the kind", "x = 1; x = 1"])
-def test_a_text_that_is_not_there_exactly_once_is_an_error(text):
+def test_a_text_that_does_not_occur_exactly_once_is_an_error(text):
     with pytest.raises(ValueError, match=r"a\.py contains 'x = 1' [02] times, not once"):
         Mutant("why", "a.py", "x = 1", "x = 2", ()).apply(text)

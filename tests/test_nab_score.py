@@ -33,7 +33,7 @@ def alarms(*rows: int) -> np.ndarray:
     ],
     ids=["silent", "first row", "again in the window", "in the middle", "before", "probation", "soon after"],
 )
-def test_a_file_is_worth_what_was_worked_out_by_hand(rows, expected):
+def test_the_score_of_a_file_matches_a_manual_calculation(rows, expected):
     assert points(FILE, alarms(*rows), np.array([0.5]))[0] == pytest.approx(expected)
 
 

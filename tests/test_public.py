@@ -15,7 +15,7 @@ import ptncn
 @pytest.mark.parametrize(
     "name", ["PTNCN", "Config", "make", "learners", "run", "evaluate", "Stream", "save", "load", "__version__"]
 )
-def test_a_user_finds_what_is_needed_at_the_top(name):
+def test_the_top_level_exports_what_a_user_needs(name):
     assert name in ptncn.__all__
     assert name in dir(ptncn)
     assert getattr(ptncn, name) is not None

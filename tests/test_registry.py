@@ -17,7 +17,7 @@ def test_an_entry_is_found_by_name_and_listed_in_order() -> None:
     assert colours.find("blue") == colours["blue"] == 2
 
 
-def test_a_name_is_taken_once_unless_it_is_replaced() -> None:
+def test_a_name_can_be_registered_once_unless_it_is_replaced() -> None:
     colours = Registry[int]("colour", entries={"red": 1})
     with pytest.raises(ValueError, match="registered already"):
         colours.add("red", 2)

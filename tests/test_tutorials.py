@@ -43,7 +43,7 @@ def test_a_tutorial_runs_from_top_to_bottom(page, module, capfd):
                 assert not failed, f"{line}\n{capfd.readouterr()}"
 
 
-def test_a_learner_of_ones_own_can_be_made_by_name_and_restored(module):
+def test_a_user_defined_learner_can_be_made_by_name_and_restored(module):
     text = (DOCS / "tutorials/learner.md").read_text(encoding="utf-8")
     for language, block in BLOCK.findall(text)[:2]:
         assert language == "python"

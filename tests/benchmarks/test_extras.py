@@ -64,7 +64,7 @@ def test_bfloat16_is_measured() -> None:
     assert options.bfloat16(TINY, 0.0)["option"] == "bfloat16"
 
 
-def test_a_step_with_a_memory_is_timed_beside_the_same_without() -> None:
+def test_a_step_with_a_memory_is_timed_in_turn_with_one_without() -> None:
     found = options.trace_memory(TINY, 0.0, threads=1)
     assert found["option"] == "memory of 128"
     assert min(found["ms"], found["plain_ms"]) > 0

@@ -25,7 +25,7 @@ def test_a_run_that_got_worse_is_above_its_best() -> None:
     assert row == "| `worse` | adam, 0.004, constant | 3 of 5 | 1.600 | 1.680 | 5.00 % | 2.0 → 4.0 | 1.0 → 1.0 |"
 
 
-def test_step_sizes_are_told_as_they_fall() -> None:
+def test_falling_step_sizes_are_described() -> None:
     root = {**OPTIONS, "schedule": {"kind": "root", "steps": 100, "final": 0.0}}
     assert step_size(run(1.0, options=root)) == "adam, 0.004 / √(1 + updates / 100)"
     assert step_size(run(1.0, falls_to=0.05)) == "adam, 0.004 falling to 0.05 of it"

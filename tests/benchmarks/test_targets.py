@@ -35,7 +35,7 @@ def test_adafactor_may_take_twice_as_long_as_plain_descent_where_updates_are_def
     assert not _target(record, words)["met"]
 
 
-def test_a_memory_may_cost_half_a_step() -> None:
+def test_a_memory_may_add_half_the_time_of_a_step() -> None:
     record = example_record.record()
     times = {"shape": "49-1x600", "batch": 50, "of": "text", "plain_ms": 2.0, "ms": 2.9}
     record["trace-memory"] = [{"option": "memory of 128", **times}]

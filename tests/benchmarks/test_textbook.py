@@ -35,7 +35,7 @@ def test_max_norm_was_active() -> None:
     assert longest == pytest.approx(0.2)
 
 
-def test_frozen_weights_stay_put() -> None:
+def test_frozen_weights_do_not_change() -> None:
     network = PTNCN(8, [6, 5], dtype="float64")
     book = Textbook(network.synapses(), 2)
     for x in torch.rand(5, 2, 8, generator=GENERATOR, dtype=torch.float64):

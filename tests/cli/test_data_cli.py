@@ -52,7 +52,7 @@ class TestList:
             assert name in output
         assert output.count("not there") == len([each for each in DATASETS.values() if each.files])
 
-    def test_json_is_for_other_programs(self, cache, wrong_file):
+    def test_json_can_be_read_by_other_programs(self, cache, wrong_file):
         rows = {row["name"]: row for row in json.loads(run("list", "--json"))}
         assert rows["mnist"]["state"] == "wrong: train-images-idx3-ubyte.gz"
         assert rows["mnist"]["bytes"] == wrong_file.stat().st_size
@@ -68,10 +68,10 @@ class TestList:
 
 
 class TestVerify:
-    def test_nothing_there_is_nothing_wrong(self):
+    def test_an_empty_cache_is_not_an_error(self):
         assert run("verify").startswith("nothing to verify")
 
-    def test_a_dataset_that_is_asked_for_must_be_there(self):
+    def test_a_requested_dataset_must_exist(self):
         assert "ptncn data fetch ptb" in run("verify", "ptb", exit_code=1)
 
     def test_a_wrong_file_is_named(self, wrong_file):
@@ -109,7 +109,7 @@ class TestShow:
             assert picture.n_frames == 20
             assert np.asarray(picture.convert("L")).max() > 200
 
-    def test_or_a_filmstrip_with_a_row_a_sequence(self, tmp_path):
+    def test_or_a_filmstrip_with_a_row_for_each_sequence(self, tmp_path):
         run("show", "digits", "--out", tmp_path / "x.png", "--count", 2, "--objects", 1, "--split", "test")
         with Image.open(tmp_path / "x.png") as picture:
             width, height = picture.size

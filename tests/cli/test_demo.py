@@ -24,7 +24,7 @@ def finished(tmp_path_factory):
     return out, result.output
 
 
-def test_it_leaves_a_page_a_film_figures_and_its_numbers(finished):
+def test_it_writes_a_page_a_film_figures_and_its_numbers(finished):
     out, _ = finished
     strips = [f"change-{part}.png" for part in (1, 2, 3)]
     wanted = [*strips, "curves.png", "demo.json", "evaluations.png", "film.gif", "index.html", "surprise.png"]
@@ -42,7 +42,7 @@ def test_its_numbers_come_with_the_command_and_the_versions(finished):
     assert record["seconds"] > 0
 
 
-def test_it_says_in_plain_words_what_happens_and_last_where_the_page_is(finished):
+def test_it_prints_what_happens_and_then_the_address_of_the_page(finished):
     out, said = finished
     plain = " ".join(said.split())
     assert "without any signal" in plain

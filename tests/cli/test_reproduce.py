@@ -115,7 +115,7 @@ def test_wrong_names_are_one_line():
     assert "choose one of: smoke, laptop, paper" in run("discrete", "--scale", "tiny", exit_code=1).stderr
 
 
-def test_resume_does_not_do_again_what_is_finished(somewhere):
+def test_resume_skips_finished_runs(somewhere):
     arguments = ("discrete", "--scale", "smoke", "--models", "cosine", "--json")
     run(*arguments)
     path = somewhere / "results/smoke/discrete/cosine-noisy-cosine-0.json"

@@ -55,7 +55,7 @@ def test_eval_can_learn_without_changing_the_file(somewhere):
         (("eval", "nothing.safetensors", "digits"), "no such checkpoint"),
     ],
 )
-def test_what_is_wrong_is_one_line(arguments, complaint):
+def test_errors_are_one_line(arguments, complaint):
     result = run(*arguments, exit_code=1)
     assert complaint in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1

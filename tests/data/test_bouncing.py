@@ -144,7 +144,7 @@ class TestRandomAccess:
 
 
 class TestIdentity:
-    def test_the_hash_tells_whether_two_videos_are_the_same(self, images):
+    def test_videos_are_equal_if_their_hashes_are(self, images):
         same = {BouncingVideo(images).sha256, BouncingVideo(images).sha256}
         others = [
             {"seed": 1},

@@ -147,7 +147,7 @@ class TestNotMNIST:
         (tmp_path / "x").write_bytes(raw)
         assert check_file(self.file(7, md5=hashlib.md5(raw).hexdigest()), tmp_path / "x") is Proof.MD5
 
-    def test_packed_anew_it_is_recognised_by_its_structure_and_reported_as_such(self, tmp_path):
+    def test_repacked_it_is_recognised_and_reported_by_its_structure(self, tmp_path):
         (tmp_path / "x").write_bytes(gzip.compress(idx(np.arange(7))))
         assert check_file(self.file(7, md5="0"), tmp_path / "x") is Proof.STRUCTURE
         assert "no known hash" in Proof.STRUCTURE.value
@@ -164,7 +164,7 @@ class TestMissing:
         monkeypatch.setenv("PTNCN_DATA", str(tmp_path / "nowhere"))
 
     @pytest.mark.parametrize("name", ["mnist", "notmnist", "fashion-mnist"])
-    def test_images_say_the_command_that_gets_them(self, name):
+    def test_missing_images_name_the_command_that_downloads_them(self, name):
         with pytest.raises(MissingDataError, match=f"ptncn data fetch {name}"):
             bouncing(name, "train")
 

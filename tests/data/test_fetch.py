@@ -86,7 +86,7 @@ BAD = {
 
 
 class TestMirrors:
-    def test_a_mirror_without_the_file_gives_way_to_the_next(self, dataset, cache):
+    def test_the_next_mirror_is_tried_if_one_lacks_the_file(self, dataset, cache):
         lines = []
         fetch(dataset.files, progress=True, report=lines.append)
         assert everything(cache) == FOUR
@@ -101,7 +101,7 @@ class TestMirrors:
         assert everything(cache) == FOUR
         assert str(look_up(dataset.files)) == "verified (SHA-256)"
 
-    def test_a_mirror_that_does_not_exist_gives_way_too(self, dataset, cache):
+    def test_the_next_mirror_is_tried_if_one_does_not_exist(self, dataset, cache):
         files = [replace(file, urls=("http://127.0.0.1:9/x", file.urls[1])) for file in dataset.files]
         fetch(files)
         assert look_up(dataset.files).correct
@@ -178,7 +178,7 @@ class TestWhatIsThere:
         assert mine.read_bytes() == b"mine"
         assert everything(cache) == [FOUR[2]]
 
-    def test_the_status_tells_missing_incomplete_wrong_and_right_apart(self, cache):
+    def test_the_status_distinguishes_missing_incomplete_wrong_and_correct(self, cache):
         dataset, contents = fake_mnist()
         assert str(look_up(dataset.files)) == "not there"
         store(cache, dataset, contents)

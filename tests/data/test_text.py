@@ -59,7 +59,7 @@ class TestBatches:
         for x, mask in Text("t", LINES).batches(8):
             assert torch.equal(x.sum(-1) == 1, mask)
 
-    def test_buckets_put_lines_of_like_length_together(self):
+    def test_buckets_group_lines_of_similar_length(self):
         lines = ["x" * (1 + i * 37 % 100) for i in range(1_000)]
         text = Text("t", lines)
         share = {
@@ -149,7 +149,7 @@ class TestFiles:
         with pytest.raises(ValueError, match="expected each symbol once"):
             Text("t", ["a"], vocabulary="aba")
 
-    def test_the_hash_tells_whether_texts_are_the_same(self):
+    def test_texts_are_equal_if_their_hashes_are(self):
         texts = [
             Text("a", ["ab", "c"]),
             Text("b", ["ab", "c"]),

@@ -93,7 +93,7 @@ def all_won(record, who):
     return tree
 
 
-def test_forgetting_is_stated_where_there_is_some(record):
+def test_forgetting_is_stated_if_it_occurs(record):
     tree = copy.deepcopy(record)
     tree["evaluations"][PTNCN][1][0], tree["evaluations"][PTNCN][3][0] = 10.0, 9.0
     tree["evaluations"][LSTM][1][0], tree["evaluations"][LSTM][3][0] = 10.0, 15.0
@@ -102,7 +102,7 @@ def test_forgetting_is_stated_where_there_is_some(record):
     assert "the LSTM forgot some, with 50% more error (10.0, then 15.0)" in text
 
 
-def test_a_return_is_compared_with_the_end_and_the_beginning_of_the_first_time(record):
+def test_returning_digits_are_compared_with_the_start_and_end_of_the_first_part(record):
     tree = copy.deepcopy(record)
     for name, values in ((PTNCN, (3.0, 2.0, 1.0)), (LSTM, (3.0, 1.0, 2.0)), ("copy", (4.0, 4.0, 4.0))):
         tree["parts"][0]["first"][name], tree["parts"][0]["last"][name], tree["parts"][3]["first"][name] = values

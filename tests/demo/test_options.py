@@ -22,7 +22,7 @@ def complete(name, options):
 
 
 @pytest.mark.parametrize(("name", "options"), [(PTNCN, PTNCN_OPTIONS), (LSTM, LSTM_OPTIONS)])
-def test_nothing_that_was_tried_is_clearly_better_in_the_same_time(name, options):
+def test_no_tried_option_is_clearly_better_in_the_same_time(name, options):
     tried = [each for each in TRIED["tried"] if each["learner"] == name]
     (chosen,) = (each for each in tried if complete(name, each["options"]) == complete(name, options))
     others = [each for each in tried if each["milliseconds"] <= SLOWER * chosen["milliseconds"]]

@@ -141,7 +141,7 @@ def test_runs_recorded_by_earlier_versions_have_the_same_values(file):
 
 
 @pytest.mark.parametrize("name", [name for name, entry in DATASETS.items() if entry.stand_in])
-def test_embedded_data_stands_in_for_what_is_not_there(name):
+def test_embedded_data_replaces_missing_data(name):
     splits = open_splits(name, sequences=10, valid=10, test=10)
     assert splits.stand_ins == {name: DATASETS[name].stand_in}
     assert DATASETS[name].stand_in in spec("copy", name).notes()[0]
@@ -159,7 +159,7 @@ def test_naming_a_dataset_does_not_read_it(tmp_path, monkeypatch):
         _ = splits.train
 
 
-def test_exact_rtrl_fits_where_the_papers_does_not():
+def test_exact_rtrl_fits_where_the_papers_size_does_not():
     with pytest.raises(MemoryError):
         make("lstm-rtrl", input_size=4096, hidden_size=1000, memory_limit=16e9)
     for config in (VIDEO["laptop"], VIDEO["paper"]):
@@ -222,7 +222,7 @@ def test_an_exponent_is_the_slope_of_the_larger_half():
     assert math.isclose(exponent(sizes, [n**3 for n in sizes]), 3.0)
 
 
-def test_a_table_holds_means_over_trials():
+def test_a_table_shows_means_over_trials():
     experiment = find_experiment("discrete")
     base = {"experiment": "discrete", "data": "noisy-cosine", "scale": "smoke", "status": "finished"}
     records = [

@@ -28,7 +28,7 @@ def test_numbers_that_json_does_not_have_become_null(tmp_path):
     assert json.loads((tmp_path / "a.json").read_text())["metrics"] == {"se": None}
 
 
-def test_records_from_before_the_field_say_what_stood_in_by_their_config(tmp_path):
+def test_older_records_have_their_stand_ins_in_the_config(tmp_path):
     a_record(config={"training": {"data": "mnist", "source": "digits"}}).write(tmp_path / "a.json")
     tree = json.loads((tmp_path / "a.json").read_text())
     del tree["stand_ins"]
@@ -46,7 +46,7 @@ def test_records_from_before_the_field_say_what_stood_in_by_their_config(tmp_pat
         ({"metrics": []}, "'metrics' holds"),
     ],
 )
-def test_what_is_wrong_with_a_record_is_said(tmp_path, change, complaint):
+def test_the_problem_with_a_record_is_reported(tmp_path, change, complaint):
     a_record().write(tmp_path / "a.json")
     tree = json.loads((tmp_path / "a.json").read_text())
     (tmp_path / "a.json").write_text(json.dumps({**tree, **change}))

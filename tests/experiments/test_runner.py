@@ -42,7 +42,7 @@ def same(one, other):
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
-def test_an_lstm_does_as_well_as_twenty_lines_of_plain_pytorch(tmp_path):
+def test_an_lstm_is_as_good_as_twenty_lines_of_plain_pytorch(tmp_path):
     """The same data in the same order from the same weights: the same losses, to rounding."""
     wanted = spec("lstm-bptt", "digits", 0, replace(TINY, epochs=1, decay=1.0))
     ours = execute(training_run(wanted), context(tmp_path))
@@ -69,7 +69,7 @@ def test_an_lstm_does_as_well_as_twenty_lines_of_plain_pytorch(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["ptncn", "lstm-bptt", "lstm-uoro", "esn-ridge"])
-def test_a_run_that_broke_in_the_middle_ends_with_the_same_numbers(tmp_path, monkeypatch, name):
+def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path, monkeypatch, name):
     wanted = spec(name, "digits", 0, TINY)
     whole = execute(training_run(wanted), context(tmp_path / "whole"))
     calls, real = [], runner._one_batch

@@ -50,7 +50,7 @@ def test_mean_counts_observed_rows_only_and_nothing_when_frozen() -> None:
 
 
 @pytest.mark.parametrize("name", ["copy", "mean"])
-def test_certain_pixels_become_finite_bets_close_to_what_was_seen(name: str) -> None:
+def test_certain_pixels_get_finite_logits_close_to_the_observation(name: str) -> None:
     learner = make(name, input_size=N, output="bernoulli")
     state = learner.begin(1)
     x = torch.tensor([[0.0, 1.0, 0.0]])
@@ -70,6 +70,6 @@ def test_copied_symbols_become_a_distribution() -> None:
 
 
 @pytest.mark.parametrize("floor", [0.0, 0.5, -1.0])
-def test_a_floor_that_is_no_small_probability_is_named(floor: float) -> None:
+def test_a_floor_that_is_not_a_small_probability_is_reported(floor: float) -> None:
     with pytest.raises(ValueError, match=f"floor.*{floor}"):
         make("copy", input_size=N, floor=floor)

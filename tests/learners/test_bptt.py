@@ -81,7 +81,7 @@ class TwentyLines(nn.Module):
         return loss.item()
 
 
-def test_an_lstm_follows_its_plain_twin_of_twenty_lines_update_for_update() -> None:
+def test_an_lstm_matches_twenty_lines_of_plain_pytorch_update_for_update() -> None:
     learner = build(lr=0.01)
     twin = TwentyLines(learner, lr=0.01)
     for sequence in range(30):
@@ -206,7 +206,7 @@ def test_a_schedule_sets_the_step_size_and_a_checkpoint_keeps_it(tmp_path: Any) 
         ({"max_length": 0}, "max_length.*0"),
     ],
 )
-def test_a_bad_option_is_named_with_what_would_be_right(options: dict[str, Any], says: str) -> None:
+def test_a_bad_option_is_reported_with_what_was_expected(options: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         build(**options)
     with pytest.raises(ValueError, match="dtype 'float16'"):

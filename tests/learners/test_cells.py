@@ -20,7 +20,7 @@ def frames() -> Tensor:
 
 
 @pytest.mark.parametrize("name", TORCH)
-def test_a_cell_with_the_weights_of_torchs_module_does_what_it_does(name: str) -> None:
+def test_a_cell_with_the_weights_of_the_torch_module_gives_its_results(name: str) -> None:
     theirs = TORCH[name](N, H, dtype=F64)
     ours = make_cell(name, N, H, generator(), dtype=F64)
     ours.load_state_dict(theirs.state_dict())
@@ -80,7 +80,7 @@ def test_the_gate_that_keeps_the_past_starts_with_its_bias(name: str, default: f
     assert torch.equal(sum(biases)[H : 2 * H], torch.full((H,), default if wanted is None else wanted))
 
 
-def test_a_seed_means_the_same_weights_in_either_precision() -> None:
+def test_a_seed_gives_the_same_weights_in_either_precision() -> None:
     single, double = (make_cell("gru", N, H, generator(), dtype=dtype) for dtype in (torch.float32, F64))
     for a, b in zip(single.parameters(), double.parameters(), strict=True):
         assert torch.equal(a, b.float())
@@ -102,6 +102,6 @@ def test_making_a_cell_and_a_readout_does_not_use_the_global_generator(name: str
         ({"name": "rnn", "gate_bias": 1.0}, "gate_bias: expected None"),
     ],
 )
-def test_what_no_cell_can_be_is_named(arguments: dict, says: str) -> None:
+def test_impossible_options_of_a_cell_are_reported(arguments: dict, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         make_cell(input_size=N, hidden_size=H, generator=generator(), **arguments)

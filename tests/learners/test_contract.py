@@ -126,7 +126,7 @@ def test_predicting_changes_nothing(name: str) -> None:
 
 
 @every_learner
-def test_frozen_weights_stay_put(name: str) -> None:
+def test_frozen_weights_do_not_change(name: str) -> None:
     learner = taught(name)
     before = copied(learner.snapshot())
     _, state = show(learner, frames(), masks=ragged_masks(), learn=False)
@@ -192,7 +192,7 @@ def test_logits_and_prediction_belong_to_the_output_distribution(name: str, outp
 
 
 @every_learner
-def test_rows_of_a_batch_do_not_know_of_each_other(name: str) -> None:
+def test_rows_of_a_batch_are_independent(name: str) -> None:
     learner = taught(name, dtype="float64")
     together, _ = show(learner, frames().double(), masks=ragged_masks(), learn=False)
     for row in range(B):
@@ -214,7 +214,7 @@ def test_another_seed_gives_other_weights(name: str) -> None:
 
 
 @every_learner
-def test_no_global_source_of_chance_is_touched(name: str) -> None:
+def test_no_global_random_generator_is_used(name: str) -> None:
     before = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()  # noqa: NPY002
     taught(name)
     assert torch.equal(torch.get_rng_state(), before[0])
@@ -224,7 +224,7 @@ def test_no_global_source_of_chance_is_touched(name: str) -> None:
 
 @every_learner
 @pytest.mark.parametrize(("dtype", "at"), [("float64", 1), ("float32", 7)])
-def test_a_run_saved_in_mid_sequence_continues_bit_for_bit(name: str, dtype: str, at: int, tmp_path: Any) -> None:
+def test_a_run_saved_mid_sequence_continues_bit_for_bit(name: str, dtype: str, at: int, tmp_path: Any) -> None:
     learner = taught(name, dtype=dtype)
     xs, masks = frames().to(getattr(torch, dtype)), ragged_masks()
     _, state = show(learner, xs[:at], masks=masks[:at])
@@ -261,7 +261,7 @@ def test_a_step_in_which_all_rows_are_masked_changes_no_weight_and_no_prediction
 
 
 @every_learner
-def test_what_masked_rows_hold_has_no_effect(name: str) -> None:
+def test_values_of_masked_rows_have_no_effect(name: str) -> None:
     masks = ragged_masks()
     results = []
     for garbage in (0.0, 1e30, torch.nan, -torch.inf):
@@ -342,7 +342,7 @@ def test_the_snapshot_of_another_size_is_refused_before_anything_changes(name: s
 
 
 @every_learner
-def test_a_snapshot_is_a_copy_and_restoring_it_another(name: str) -> None:
+def test_a_snapshot_is_a_copy_and_restoring_copies_it_again(name: str) -> None:
     learner, other = taught(name), build(name)
     snapshot = learner.snapshot()
     before = copied(snapshot)
@@ -356,7 +356,7 @@ def test_a_snapshot_is_a_copy_and_restoring_it_another(name: str) -> None:
 
 
 @every_learner
-def test_neither_output_nor_state_carries_a_graph(name: str) -> None:
+def test_neither_output_nor_state_has_an_autograd_graph(name: str) -> None:
     learner = taught(name)
     state = learner.begin(B)
     for x in frames():

@@ -132,7 +132,7 @@ def test_working_on_a_few_units_at_a_time_changes_nothing(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["elstm-rtrl", "lru-rtrl"])
-def test_a_masked_row_keeps_its_traces_to_the_bit(name):
+def test_a_masked_row_keeps_its_traces_bit_for_bit(name):
     learner, xs, mask = build(name), frames(6, B, N), torch.tensor([True, False, True])
     state = learner.begin(B)
     for x in xs[:5]:
@@ -147,7 +147,7 @@ def test_a_masked_row_keeps_its_traces_to_the_bit(name):
             assert not torch.equal(was[mask], now[mask])
 
 
-def test_a_thousand_units_need_megabytes_on_text():
+def test_a_thousand_units_on_text_take_only_megabytes():
     learner = make("elstm-rtrl", input_size=49, hidden_size=1000)
     state = learner.begin(50)
     learner.step(torch.eye(49)[torch.arange(50) % 49], state)

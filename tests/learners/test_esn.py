@@ -74,7 +74,7 @@ def test_states_are_those_of_reservoirpy_with_the_same_weights(leak_rate):
 
 
 @pytest.mark.parametrize(("units", "sr"), [(1, 0.5), (5, 0.9), (100, 1.2), (250, 0.95)])
-def test_the_spectral_radius_is_the_one_asked_for(units, sr):
+def test_the_spectral_radius_is_the_requested_one(units, sr):
     weights = small(hidden_size=units, sr=sr).reservoir.recurrent_weights.numpy()
     assert abs(np.linalg.eigvals(weights)).max() == pytest.approx(sr, rel=1e-9)
 
@@ -275,7 +275,7 @@ def test_what_has_learnt_nothing_says_what_zero_logits_say(readout, output):
     assert learner.predict(learner.begin(2)).flatten().tolist() == pytest.approx([GUESS[output]] * 6)
 
 
-def test_least_squares_means_are_kept_off_the_edges_and_logits_agree_with_them():
+def test_least_squares_means_are_clipped_and_logits_agree_with_them():
     learner = small("ridge", output="bernoulli", floor=0.1)
     logits = learner.readout.link(torch.tensor([-3.0, 0.2, 9.0], dtype=torch.float64))
     assert torch.sigmoid(logits).tolist() == pytest.approx([0.05, 0.7, 0.95])
@@ -303,7 +303,7 @@ def test_predictions_are_the_mean_of_their_logits(readout, output):
 
 
 @pytest.mark.parametrize("readout", READOUTS)
-def test_saved_in_mid_sequence_it_continues_bit_for_bit(readout, tmp_path):
+def test_saved_mid_sequence_it_continues_bit_for_bit(readout, tmp_path):
     special = {"ridge": {"solve_every": 4}, "rls": {"forgetting": 0.97}, "sgd": {"lr": 0.01}}[readout]
     learner = small(readout, input_to_readout=True, washout=2, dtype="float32", **special)
     frames = normal(20, 3, 3).float()
@@ -374,7 +374,7 @@ def test_the_readout_s_constant_can_be_left_out():
         ({"lr": 0.1}, "'esn-ridge' has no option 'lr'; its readout has: ridge, floor, solve_every"),
     ],
 )
-def test_bad_options_are_named_with_what_would_be_right(options, message):
+def test_bad_options_are_reported_with_what_was_expected(options, message):
     with pytest.raises(ValueError, match=message):
         ESN(3, 5, **options)
 

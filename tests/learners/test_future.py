@@ -43,7 +43,7 @@ def twin_loss(learner, xs, conditional):
 
 @pytest.mark.parametrize("conditional", [True, False], ids=["conditional", "free"])
 @pytest.mark.parametrize("name", ["lstm-fp", "lstm-cfp"])
-def test_its_loss_is_that_of_a_plain_twin(name, conditional):
+def test_its_loss_is_that_of_a_plain_implementation(name, conditional):
     learner, xs = build(name, conditional=conditional), frames()
     state = learner.begin(B)
     for x in xs[:-1]:

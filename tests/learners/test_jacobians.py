@@ -108,7 +108,7 @@ def test_the_shapes_of_the_groups_are_known_before_there_is_a_cell(situation):
     assert found == group_shapes(name, N, H, depth)
 
 
-def test_what_is_diagonal_says_so(situation):
+def test_diagonal_groups_are_marked(situation):
     _, _, cell, x, hidden = situation
     _, linear = linearise(cell, x, hidden)
     for k in range(len(linear.groups)):

@@ -13,7 +13,7 @@ from ptncn.cli.learners import learners
 from ptncn.learners import LEARNERS, Entry, describe, make, names
 
 
-def test_it_holds_every_learner_of_the_comparison() -> None:
+def test_it_has_every_learner_of_the_comparison() -> None:
     cells = ["lstm", "gru", "rnn", "rhn"]
     rules = ["bptt", "tbptt", "rtrl", "uoro", "kf-rtrl", "immediate", "snap1"]
     wanted = {f"{cell}-{rule}" for cell in cells for rule in rules}
@@ -23,7 +23,7 @@ def test_it_holds_every_learner_of_the_comparison() -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_any_learner_takes_the_place_of_any_other_in_one_line(name: str) -> None:
+def test_any_learner_can_replace_any_other_in_one_line(name: str) -> None:
     learner = make(name, input_size=3, hidden_size=4, output="gaussian", seed=1)
     assert learner.kind == name
 
@@ -40,7 +40,7 @@ def test_an_unknown_option_is_named_with_those_that_exist() -> None:
         make("lstm-tbptt", input_size=3, hidden_size=4, windw=5)
 
 
-def test_an_option_that_the_name_settles_cannot_be_given() -> None:
+def test_an_option_fixed_by_the_name_cannot_be_given() -> None:
     with pytest.raises(ValueError, match="'lstm-bptt' has no option 'cell'"):
         make("lstm-bptt", input_size=3, hidden_size=4, cell="gru")
 
@@ -71,7 +71,7 @@ def test_learners_are_imported_only_when_they_are_made() -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_entry_says_what_it_is_in_one_line(name: str) -> None:
+def test_every_entry_has_a_one_line_description(name: str) -> None:
     entry = describe(name)
     assert 0 < len(entry.about) <= 40
     module, _, attribute = entry.where.partition(":")

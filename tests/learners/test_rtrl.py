@@ -80,7 +80,7 @@ def test_a_learning_step_takes_the_gradient_it_reports():
 
 
 @pytest.mark.parametrize(("cell", "depth"), CELLS, ids=IDS)
-def test_a_masked_row_keeps_its_influence_to_the_bit(cell, depth):
+def test_a_masked_row_keeps_its_influence_bit_for_bit(cell, depth):
     learner, xs = build(cell, depth), frames(8, B, N)
     state = learner.begin(B)
     for x in xs[:4]:
@@ -106,7 +106,7 @@ def test_a_sequence_that_starts_frozen_carries_no_influence_until_it_learns():
 
 
 @pytest.mark.parametrize(("cell", "depth"), CELLS, ids=IDS)
-def test_it_needs_what_it_said_it_would_need(cell, depth):
+def test_it_allocates_the_bytes_it_announced(cell, depth):
     learner = build(cell, depth)
     state = learner.begin(B)
     learner.step(frames(1, B, N)[0], state)
@@ -124,7 +124,7 @@ def test_it_needs_what_it_said_it_would_need(cell, depth):
         ("rhn", 3, 7 * (14 * (3 + 7 + 1) + 2 * 14 * (7 + 1))),
     ],
 )
-def test_required_bytes_by_hand(cell, depth, numbers):
+def test_required_bytes_match_a_manual_count(cell, depth, numbers):
     assert RTRL.required_bytes(cell, 3, 7, depth=depth) == 4 * numbers
     assert RTRL.required_bytes(cell, 3, 7, 20, "float64", depth) == 20 * 8 * numbers
 
@@ -192,6 +192,6 @@ def test_bad_options_are_named(options, message):
 
 
 @pytest.mark.parametrize(("cell", "depth"), CELLS, ids=IDS)
-def test_a_checkpoint_in_mid_sequence_continues_bit_for_bit(cell, depth, tmp_path):
+def test_a_checkpoint_mid_sequence_continues_bit_for_bit(cell, depth, tmp_path):
     resumed, _, _ = check_resumed(build(cell, depth, memory_limit=1e9), tmp_path)
     assert resumed.options()["memory_limit"] == 1e9

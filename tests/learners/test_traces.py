@@ -140,7 +140,7 @@ def test_immediate_keeps_no_trace():
     assert largest == 2 * 2 * 4 * 40
 
 
-def test_random_feedback_is_never_taught():
+def test_random_feedback_never_changes():
     learner = build("lstm-e-prop", feedback="random")
     before = learner.broadcast.weight.clone()
     state = learner.begin(B)

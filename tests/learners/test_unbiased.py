@@ -100,7 +100,7 @@ def test_the_first_estimate_comes_from_zero_factors_and_is_finite(rule):
 
 @RULES
 @pytest.mark.parametrize(("cell", "depth"), CELLS, ids=IDS)
-def test_a_masked_row_keeps_its_factors_to_the_bit(rule, cell, depth):
+def test_a_masked_row_keeps_its_factors_bit_for_bit(rule, cell, depth):
     learner, xs = rule(3, 5, cell=cell, depth=depth), frames(5, 4, 3)
     state = learner.begin(4)
     for x in xs[:4]:
@@ -125,7 +125,7 @@ def test_the_global_generator_is_not_used(rule):
 
 @RULES
 @pytest.mark.parametrize(("cell", "depth"), CELLS, ids=IDS)
-def test_a_checkpoint_in_mid_sequence_continues_bit_for_bit_including_random_signs(rule, cell, depth, tmp_path):
+def test_a_checkpoint_mid_sequence_continues_bit_for_bit_including_random_signs(rule, cell, depth, tmp_path):
     _, state, its_state = check_resumed(rule(3, 5, cell=cell, depth=depth), tmp_path)
     for ours, theirs in zip(factors(state), factors(its_state), strict=True):
         assert torch.equal(ours, theirs)

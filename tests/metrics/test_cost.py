@@ -62,7 +62,7 @@ def clockwork(monkeypatch: pytest.MonkeyPatch, seconds: list[float], **options: 
     return Cost(learner, **options)
 
 
-def test_seconds_are_those_of_steps_and_with_the_end_those_of_a_frame(monkeypatch):
+def test_step_times_exclude_the_end_and_frame_times_include_it(monkeypatch):
     meter = clockwork(monkeypatch, [1.0, 2.0, 3.0, 4.0, 10.0])
     run(meter, torch.zeros(5, 2, 3), meters=[meter])
     result = meter.compute()
@@ -71,7 +71,7 @@ def test_seconds_are_those_of_steps_and_with_the_end_those_of_a_frame(monkeypatc
     assert result["seconds_a_frame"] == pytest.approx((20 + 0.5) / 5)
 
 
-def test_bytes_are_the_most_of_the_state_and_all_of_the_snapshot(monkeypatch):
+def test_bytes_are_the_peak_of_the_state_and_all_of_the_snapshot(monkeypatch):
     meter = clockwork(monkeypatch, [1.0] * 4)
     run(meter, torch.zeros(4, 2, 3))
     result = meter.compute()
@@ -96,7 +96,7 @@ def test_a_saved_meter_continues_exactly(monkeypatch):
     assert math.isnan(meter.compute()["seconds_a_frame"])
 
 
-def test_it_stands_in_for_the_learner_and_is_a_meter():
+def test_it_wraps_a_learner_and_is_a_meter():
     plain, measured = (ESN(3, 8, readout="rls", output="gaussian") for _ in range(2))
     meter = Cost(measured)
     assert isinstance(meter, Learner)

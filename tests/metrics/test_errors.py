@@ -20,7 +20,7 @@ def step(logits: Tensor, scored: list[bool], prediction: Tensor | None = None) -
 ONE_HOT = torch.eye(3)
 
 
-def test_se_sums_over_features_and_means_over_scored_frames():
+def test_se_sums_over_features_and_averages_over_scored_frames():
     meter = SE()
     meter.update(step(torch.tensor([[0.0, 0.5], [9.0, 9.0]]), [True, False]), torch.tensor([[1.0, 1.0], [0.0, 0.0]]))
     meter.update(step(torch.tensor([[1.0, 1.0], [0.0, 2.0]]), [True, True]), torch.tensor([[1.0, 0.0], [0.0, 0.0]]))
@@ -41,14 +41,14 @@ def test_ce_of_a_confident_mistake_is_its_logit_and_not_infinity():
     assert meter.compute() == pytest.approx(1000.0)
 
 
-def test_bpc_is_the_bits_of_the_probability_of_what_came():
+def test_bpc_is_the_information_of_the_observed_character():
     meter = BPC()
     probability = torch.tensor([[0.5, 0.25, 0.25], [0.5, 0.125, 0.375], [1.0, 0.0, 0.0]])
     meter.update(step(torch.log(probability) + 7.0, [True, True, False]), ONE_HOT[[0, 1, 2]])
     assert meter.compute() == pytest.approx((1 + 3) / 2, rel=1e-6)
 
 
-def test_accuracy_is_the_share_of_right_guesses():
+def test_accuracy_is_the_share_of_correct_predictions():
     meter = Accuracy()
     prediction = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0.2, 0.3, 0.5], [0.6, 0.2, 0.2]])
     meter.update(step(prediction, [True, True, True, False]), ONE_HOT[[0, 1, 0, 1]])

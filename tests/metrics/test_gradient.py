@@ -107,7 +107,7 @@ def test_clipping_is_not_mistaken_for_a_short_gradient():
     assert measured(build(RTRL, clip=1e-6), frames()).norm_ratios == pytest.approx([1.0] * (T - 1), abs=1e-9)
 
 
-def test_a_learner_that_is_measured_learns_as_one_that_is_not():
+def test_measuring_a_learner_does_not_change_what_it_learns():
     alone, watched, xs = build(UORO, lr=0.1), build(UORO, lr=0.1), frames()
     state = alone.begin(B)
     for x in xs:
@@ -119,7 +119,7 @@ def test_a_learner_that_is_measured_learns_as_one_that_is_not():
     assert "apply_gradient" not in vars(watched)
 
 
-def test_it_is_a_meter_like_the_others():
+def test_it_follows_the_protocol_of_meters():
     meter = GradientMeter(build(KFRTRL))
     assert isinstance(meter, Meter)
     results = evaluate(meter, [frames(0), frames(1)], [SE(), meter], learn=True)
@@ -153,7 +153,7 @@ def test_it_follows_one_batch_at_a_time():
         meter.step(frames()[0], first)
 
 
-def test_it_says_that_a_gap_in_an_unrolled_update_cannot_be_measured():
+def test_a_gap_in_an_unrolled_update_is_refused():
     meter, xs = GradientMeter(build(BPTT)), frames()
     state = meter.begin(B)
     for x in xs[:3]:

@@ -44,7 +44,7 @@ BREAK = {
 
 
 @pytest.mark.parametrize("kind", BREAK)
-def test_a_record_that_is_wrong_is_named_and_all_others_are_shown(kind, tmp_path):
+def test_a_broken_record_is_listed_and_all_others_are_shown(kind, tmp_path):
     plain(tmp_path / "records", se=80.0)
     broken = plain(tmp_path / "records", row="lstm-bptt")
     spoil, reason = BREAK[kind]
@@ -75,7 +75,7 @@ def test_a_record_that_is_wrong_is_named_and_all_others_are_shown(kind, tmp_path
     ],
     ids=str,
 )
-def test_insides_that_are_wrong_cost_a_figure_at_most(fields, tmp_path):
+def test_a_malformed_record_costs_at_most_a_figure(fields, tmp_path):
     plain(tmp_path, row="lstm-bptt", se=80.0)
     change(plain(tmp_path, se=70.0), **fields)
     (page,) = make_pages(gather([tmp_path]))
@@ -99,7 +99,7 @@ def one_line(result):
     return line
 
 
-def test_a_place_that_is_not_there_is_an_error(tmp_path):
+def test_a_missing_file_or_folder_is_an_error(tmp_path):
     assert "nowhere: no such file or folder" in one_line(report(tmp_path / "nowhere", "--out", tmp_path / "out"))
 
 
@@ -116,7 +116,7 @@ def test_a_folder_that_cannot_be_written_is_an_error(option, tmp_path):
     assert "taken" in one_line(report(tmp_path / "records", option, tmp_path / "taken"))
 
 
-def test_a_record_as_a_file_will_do(tmp_path):
+def test_a_single_record_file_is_enough(tmp_path):
     file = plain(tmp_path)
     assert report(file, "--out", tmp_path / "out").exit_code == 0
     assert (tmp_path / "out/prediction.md").exists()
@@ -135,7 +135,7 @@ def test_a_second_report_removes_what_only_the_first_had_and_nothing_else(tmp_pa
     assert (out / "figures/mine.png").exists()
 
 
-def test_a_run_that_was_done_twice_counts_once_and_the_later_one_counts(tmp_path):
+def test_of_two_records_of_one_run_only_the_later_one_counts(tmp_path):
     plain(tmp_path / "new", se=70.0, finished="2026-02-01")
     plain(tmp_path / "old", se=90.0, finished="2026-01-01")
     found = gather([tmp_path, tmp_path / "new"])

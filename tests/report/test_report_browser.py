@@ -115,7 +115,7 @@ def test_a_keyboard_reaches_the_content_the_tables_and_the_films(window, report)
     assert all(outlined for _, outlined in reached)
 
 
-def test_the_film_holds_still_when_it_is_asked_to(window, report):
+def test_the_film_stops_if_the_reader_prefers_no_motion(window, report):
     visible = (
         "const f = document.querySelector('.film');"
         "return ['.moving img', '.still'].map(s => f.querySelector(s).getClientRects().length > 0)"

@@ -144,7 +144,7 @@ def test_ranks_are_given_for_both(three):
     assert row[-2:] == ["1 of 2", "1 of 2"]
 
 
-def test_a_variant_is_held_against_the_papers_number_of_its_network(tmp_path):
+def test_a_variant_is_compared_with_the_papers_number_of_its_network(tmp_path):
     plain(tmp_path, se=90.0)
     plain(tmp_path, row="ptncn-best", se=79.0)
     rows = {row[0]: row for row in page_of(tmp_path).standings if row[1] == "test SE"}

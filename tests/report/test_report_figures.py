@@ -64,7 +64,7 @@ def test_every_cell_of_a_task_matrix_has_its_number():
     assert all(f">{value}.0<".encode() in text for value in (9, 8, 2, 7, 3, 1))
 
 
-def test_no_two_learners_look_the_same():
+def test_no_two_learners_share_a_line_style():
     looks = [str(sorted(line_style(name).items())) for name in names()]
     assert len(set(looks)) == len(looks)
 
@@ -81,7 +81,7 @@ PROTANOPIA = [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.
 
 
 @pytest.mark.parametrize("eye", [np.eye(3), DEUTERANOPIA, PROTANOPIA], ids=["all", "no green", "no red"])
-def test_colours_stay_apart_for_every_eye(eye):
+def test_colours_differ_under_colour_blindness(eye):
     """Under the matrices of Machado, Oliveira and Fernandes (2009)."""
     seen = [np.asarray(eye) @ [int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in PALETTE]
     assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) > 30

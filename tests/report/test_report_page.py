@@ -71,13 +71,13 @@ def test_headings_do_not_skip_a_level(page):
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
 
-def test_texts_cannot_become_tags(page):
+def test_texts_are_escaped(page):
     assert "Title &lt;b&gt;" in page
     assert "a &lt; b &amp; <code>c</code>" in page
     assert "ptncn &lt;x&gt;" in page
 
 
-def test_nothing_is_asked_of_the_network_and_nothing_is_run(page):
+def test_the_page_uses_neither_network_nor_scripts(page):
     assert not re.search(r"""(src|href|srcset)=["'](?!#|data:)""", page)
     assert not re.search(r"<script|@import|url\(", page)
 
@@ -91,13 +91,13 @@ def test_every_picture_has_words_and_a_size(page):
         assert int(each["height"]) > 0
 
 
-def test_a_film_has_a_still_for_those_who_want_no_motion(page):
+def test_a_film_has_a_still_for_readers_who_prefer_no_motion(page):
     (source,) = Outline(page).all("source")
     assert source["media"] == "(prefers-reduced-motion: reduce)"
     assert source["srcset"].startswith("data:image/png")
 
 
-def test_tables_have_heads_for_rows_and_columns_and_say_where_they_come_from(page):
+def test_tables_have_headers_and_name_their_records(page):
     scopes = [each.get("scope") for each in Outline(page).all("th")]
     assert scopes == ["col", "col", "row", "row"]
     assert "From 2 records." in page

@@ -92,7 +92,7 @@ def test_predictions_need_not_be_kept():
     assert run(Diary(), FRAMES, keep_predictions=False).predictions is None
 
 
-def test_evaluate_pools_all_batches_and_reports_how_far_it_is():
+def test_evaluate_pools_all_batches_and_reports_progress():
     counted: list[int] = []
     learner = Diary()
     wide = torch.ones(2, 3, 2)
