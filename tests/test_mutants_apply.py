@@ -1,4 +1,4 @@
-"""The mutation script cannot rot: each of its texts is still there exactly once, and so are the tests it names."""
+"""The mutation script is current: each of its texts occurs exactly once, and its tests exist."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The benchmark's score of detectors against scores worked out by hand."""
+"""The benchmark's score of detectors against manual calculations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing that only POSIX systems have is imported before it is needed."""
+"""POSIX-only modules are imported only when needed."""
 
 import subprocess
 import sys

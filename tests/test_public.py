@@ -1,4 +1,4 @@
-"""`import ptncn`: what it gives, and that it stays quick."""
+"""`import ptncn`: what it exports, and that it is quick."""
 
 import ast
 import re

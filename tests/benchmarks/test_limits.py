@@ -1,4 +1,4 @@
-"""The limits do the work that they are named after."""
+"""The reference cases compute what their names say."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The page of choices has the table of optimisers and credit that the records give."""
+"""The page of choices has the table of optimisers and credit from the records."""
 
 from pathlib import Path
 

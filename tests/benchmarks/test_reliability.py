@@ -1,4 +1,4 @@
-"""The page on reliability says what the records say."""
+"""The reliability page agrees with its records."""
 
 import json
 from pathlib import Path

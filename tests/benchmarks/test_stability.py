@@ -1,4 +1,4 @@
-"""The page of stability shows its records, and how far a run ended above its best."""
+"""The stability page shows its records, and how far each run ended above its best."""
 
 from typing import Any
 

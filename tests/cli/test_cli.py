@@ -1,4 +1,4 @@
-"""`ptncn` itself: every command is listed, explained and there, and only the one that is called is imported."""
+"""`ptncn` itself: every command exists and is listed with its help, and only the called one is imported."""
 
 import subprocess
 import sys

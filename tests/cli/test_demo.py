@@ -1,4 +1,4 @@
-"""`ptncn demo`: what it writes and says, and how it ends when it is stopped."""
+"""`ptncn demo`: what it writes and prints, and how it stops."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`ptncn reproduce`: every experiment at its smallest, end to end."""
+"""`ptncn reproduce`: every experiment at the smallest scale, end to end."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The rules of bouncing video once more, in plain loops, to hold the fast implementation against."""
+"""The rules of bouncing video in plain loops, as a reference for the fast implementation."""
 
 import hashlib
 import math

@@ -1,4 +1,4 @@
-"""A user's own arrays and videos: what comes out is what is in the file."""
+"""A user's own arrays and videos give the values of the file."""
 
 import hashlib
 import pickle

@@ -1,4 +1,4 @@
-"""Bouncing video: against the rules in plain loops, and the same whatever the batch, the order or the worker."""
+"""Bouncing video against the rules in plain loops; it depends on neither batch, order nor worker."""
 
 import multiprocessing
 import pickle

@@ -1,4 +1,4 @@
-"""Files that are not what they should be: an error that names the file, and the file stays as it was."""
+"""Broken files: the error names the file, and the file is unchanged."""
 
 import gzip
 import hashlib

@@ -1,4 +1,4 @@
-"""The noisy cosine: what it is on average, and the same from wherever it is read."""
+"""The noisy cosine: its statistics, and the same values from any starting point."""
 
 from itertools import islice
 

@@ -1,4 +1,4 @@
-"""The examples in the docstrings are true."""
+"""The examples in docstrings and docs/data.md run."""
 
 import doctest
 import importlib

@@ -1,4 +1,4 @@
-"""Downloading, from a server on this machine: mirrors, checks, and nothing half-written."""
+"""Downloads from a local server: mirrors, checks, and no partial files."""
 
 import gzip
 import threading

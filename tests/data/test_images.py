@@ -1,4 +1,4 @@
-"""Embedded images: deterministic, disjoint, and what their labels say."""
+"""Embedded images: deterministic, disjoint and correctly labelled."""
 
 import numpy as np
 import pytest

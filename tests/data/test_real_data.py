@@ -1,4 +1,4 @@
-"""The real data, where it is: counts, means and labels as published. Elsewhere these tests are skipped."""
+"""The real data: counts, means and labels as published. Skipped where it has not been downloaded."""
 
 import hashlib
 

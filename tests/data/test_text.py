@@ -1,4 +1,4 @@
-"""Text: every symbol of every line once, masked where a line has ended, and never changed."""
+"""Text: every symbol of every line once, masked past the end of a line, and never changed."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""The experiments themselves: their sizes, rows, options and cells."""
+"""The experiments: sizes, rows, options and cells."""
 
 import json
 import math

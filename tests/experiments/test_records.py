@@ -1,4 +1,4 @@
-"""Records: written whole, read with care, compared in pairs."""
+"""Records: atomic writes, checked reads, paired comparisons."""
 
 import json
 

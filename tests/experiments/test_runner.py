@@ -1,4 +1,4 @@
-"""The training loop: what it learns, and that it can be stopped anywhere."""
+"""The training loop: what it learns, and that it can stop and resume anywhere."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What forward-mode learners are checked against: plain autograd, and the statistics of many draws."""
+"""References for forward-mode learners: plain autograd, and statistics of many draws."""
 
 import inspect
 import sys

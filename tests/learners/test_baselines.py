@@ -1,4 +1,4 @@
-"""The trivial learners against what they say they are."""
+"""The trivial learners against their definitions."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What every learner in the registry promises, the P-TNCN included, checked on each of them."""
+"""The contract of learners, checked on each one in the registry."""
 
 from __future__ import annotations
 

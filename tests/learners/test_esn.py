@@ -1,4 +1,4 @@
-"""The echo state network against ReservoirPy, closed forms, autograd, and what the protocol promises."""
+"""The echo state network against ReservoirPy, closed forms, autograd, and the protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forward-mode learners learn: two sines in each of two channels, which no trivial learner can follow."""
+"""Forward-mode learners learn two sines in each of two channels, which no trivial learner predicts."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""LSTM-FP and LSTM-CFP against a plain PyTorch twin, and their dreams."""
+"""LSTM-FP and LSTM-CFP against a plain PyTorch implementation, and their dreams."""
 
 import pytest
 import torch

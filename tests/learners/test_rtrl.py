@@ -1,4 +1,4 @@
-"""RTRL against plain back-propagation through time, and its refusal of what does not fit."""
+"""RTRL against plain back-propagation through time, and its refusal of sizes that do not fit."""
 
 from types import SimpleNamespace
 

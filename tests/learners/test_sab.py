@@ -1,4 +1,4 @@
-"""SAB against BPTT, against an independent transcription, and what its attention promises."""
+"""SAB against BPTT, against an independent transcription, and the properties of its attention."""
 
 from typing import Any
 

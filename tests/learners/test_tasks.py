@@ -1,4 +1,4 @@
-"""Every learner does what the trivial ones cannot: sines to go on, letters of a text, digits that bounce.
+"""Every learner solves tasks that the trivial ones cannot: sines, letters of a text, bouncing digits.
 
 Each learns for one pass and is then tested frozen on other sequences. The stated errors lie below those of the
 trivial learners, which a test of its own makes sure of; the errors reached when they were set are beside them.

@@ -1,4 +1,4 @@
-"""Immediate, SnAp-1, e-prop and RFLO against autograd through a network with its gradient cut where they cut it."""
+"""Immediate, SnAp-1, e-prop and RFLO against autograd through a network whose gradient is cut in the same places."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""UORO and KF-RTRL: their mean is RTRL's gradient, and a rule with one thing wrong has another mean."""
+"""UORO and KF-RTRL: their mean is RTRL's gradient, and a rule with a mistake has another mean."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Prequential error against sums written out, and its bounded memory."""
+"""Prequential error against explicit sums, and its bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cost against a clock that is known and tensors that are counted by hand."""
+"""Cost with a fake clock and tensors of known size."""
 
 from __future__ import annotations
 

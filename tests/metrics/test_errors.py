@@ -1,4 +1,4 @@
-"""Errors against numbers worked out by hand and independent formulas."""
+"""Errors against manual calculations and independent formulas."""
 
 from __future__ import annotations
 

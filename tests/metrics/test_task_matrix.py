@@ -1,4 +1,4 @@
-"""The task matrix against an example worked by hand, with every sign and index in sight."""
+"""The task matrix against a worked example that determines every sign and index."""
 
 from __future__ import annotations
 

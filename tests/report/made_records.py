@@ -1,4 +1,4 @@
-"""Records whose numbers are known, so that what a report should say of them is known too."""
+"""Records with known numbers, so that the contents of their report are known."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""docs/results is what the records say: it is made, never written."""
+"""docs/results is made from the records and never edited."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""Figures: the same bytes for the same numbers, both forms, and errors that say what is wrong."""
+"""Figures: the same bytes for the same numbers, both formats, and clear errors."""
 
 import io
 import itertools

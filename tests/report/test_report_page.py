@@ -1,4 +1,4 @@
-"""The page: what goes in is there, safely, and nothing from elsewhere is needed."""
+"""The page shows its parts, escaped, and is self-contained."""
 
 import itertools
 import re

@@ -1,4 +1,4 @@
-"""The run helper: the calls it makes and their order, layouts, masks, meters, and what it refuses."""
+"""`run`: its calls and their order, layouts, masks, meters, and refused input."""
 
 from __future__ import annotations
 
