@@ -49,7 +49,10 @@ setup(
             optional=True,
         ),
         Extension(
-            "ptncn.kernels._forecast", [f"{KERNEL}/forecast.c"], depends=[f"{KERNEL}/nonlinear.inc"], optional=True
+            "ptncn.kernels._forecast",
+            [f"{KERNEL}/forecast.c"],
+            depends=[f"{KERNEL}/{name}.inc" for name in ("nonlinear", "seasons")],
+            optional=True,
         ),
         Extension("ptncn.kernels._anomaly", [f"{KERNEL}/anomaly.c"], optional=True),
         Extension("ptncn.kernels._gauge", [f"{KERNEL}/gauge.c"], optional=True),

@@ -23,8 +23,11 @@ def step_alone(network, state, x):
 
 
 @needs_kernel
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("hidden", [(8,), (6, 4)])
-def test_bit_for_bit_as_networks_of_their_own(hidden):
+def test_bit_for_bit_as_networks_of_their_own(hidden, threads, monkeypatch):
+    monkeypatch.setattr("ptncn.network.slots.SHARE", 5)
+    monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
     draw = np.random.default_rng(0)
     slots, x = draw.integers(0, 3, 60), draw.normal(size=(60, 4)).astype(np.float32)
     x[draw.random(x.shape) < 0.1] = np.nan

@@ -100,7 +100,7 @@ def test_nonlinear_units_begin_anew_where_the_level_is_another():
 def test_the_kernel_and_the_reference_give_the_same_numbers():
     setting = Setting(columns=2, horizon=5, states=3, extra=1, history=100, unit_lags=3, units=7)
     one, other = Forecaster(setting, 3), Forecaster(setting, 3)
-    other._step, other._stops = reference.Step(setting), False
+    other._step, other._looks = reference.Step(setting), True
     draw = np.random.default_rng(0)
     t = np.arange(260)[:, None, None]
     series = np.sin(2 * np.pi * t / np.array([12, 17, 24])[:, None] + np.array([0, 1])) + 0.2 * draw.normal(
@@ -331,3 +331,39 @@ def test_a_season_that_grows_is_carried_on():
     made = ahead_of(values, 24)
     errors = np.abs(values[144:] - made[120:-24, -1])
     assert errors.mean() < 0.25 * np.abs(values[144:] - values[120:-24]).mean()
+
+
+@pytest.mark.skipif(load() is None, reason="there is no compiler")
+@pytest.mark.parametrize("kind", ["two cycles", "growing", "walk", "mostly zero", "noise", "missing"])
+def test_the_kernel_finds_the_seasons_that_the_reference_finds(kind: str):
+    draw, t = np.random.default_rng(8), np.arange(700)
+    daily = np.sin(2 * np.pi * t / 12) + 0.3 * draw.normal(size=700)
+    series = {
+        "two cycles": daily + 2 * np.sin(2 * np.pi * t / 84),
+        "growing": 0.05 * t + (1 + t / 300) * daily,
+        "walk": draw.normal(size=700).cumsum(),
+        "mostly zero": np.where(draw.random(700) < 0.05, daily, 0.0),
+        "noise": draw.normal(size=700),
+        "missing": np.where(draw.random(700) < 0.2, np.nan, daily),
+    }[kind][:, None]
+    setting = Setting(history=300)
+    one, other = Forecaster(setting), Forecaster(setting)
+    other._step, other._looks = reference.Step(setting), True
+    rows = np.zeros(700, dtype=np.int64)
+    for forecaster in (one, other):
+        forecaster.observe(series, rows=rows)
+    for name in ("season", "look", "history", "profile"):
+        np.testing.assert_allclose(one.part(name), other.part(name), rtol=1e-5, atol=1e-7)
+
+
+def test_threads_that_share_a_call_change_no_number(monkeypatch):
+    monkeypatch.setattr("ptncn.streaming.forecaster.model.SHARE", 10)
+    draw = np.random.default_rng(9)
+    rows, series = draw.integers(0, 7, size=3000), draw.normal(size=(3000, 1)).cumsum(0)
+    runs = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        forecaster = Forecaster(Setting(history=200, horizon=2), 7)
+        runs.append((*forecaster.observe(series, rows=rows), forecaster.state))
+    for alone, together in zip(*runs, strict=True):
+        np.testing.assert_array_equal(alone, together)

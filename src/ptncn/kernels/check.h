@@ -178,6 +178,7 @@ static int check_slots(const Network *net, const Step *step, const Slots *slots)
     const int64_t *n = net->sizes.data, *which = slots->which.data, rows = slots->which.count, count = slots->steps.count;
     int64_t hidden = 0;
     for (int64_t k = 1; k <= net->layers; k++) hidden += n[k];
+    REFUSE_UNLESS(within(slots->parts, 1, MOST_THREADS) && within(slots->part, 0, slots->parts - 1), BAD_SIZE);
     REFUSE_UNLESS(within(slots->stride, 1, MOST_UNITS) && within(count, 1, MOST_ROWS) && within(rows, 1, MOST_ROWS), BAD_SIZE);
     REFUSE_UNLESS(has(slots->room, count * slots->stride) && has(slots->steps, count), BAD_COUNT);
     REFUSE_UNLESS(has(slots->which, rows) && has(slots->x, rows * n[0]) && has(slots->y, rows * hidden), BAD_COUNT);

@@ -3,6 +3,7 @@
  * `lay_out` places in the order of `ptncn.streaming.forecaster.layout`. Nothing is written before sizes are checked. */
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define EXPERTS 12 /* copy, two seasonal copies, median, drift, growth, and the blocks below */
@@ -355,11 +356,9 @@ INLINE int64_t look(const Run *r, int64_t c, int64_t slot, int64_t time, double 
 }
 
 #include "nonlinear.inc"
+#include "seasons.inc"
 
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
-__attribute__((target_clones("arch=haswell", "default")))
-#endif
-static void observe(const Run *r, const double *y, const double *states, const double *extra, double *expected,
+INLINE void observe(const Run *r, const double *y, const double *states, const double *extra, double *expected,
                     double *forecast, double *lower, double *upper) {
     const Setting *s = r->set;
     const Layout *l = r->at;
@@ -408,30 +407,65 @@ static void observe(const Run *r, const double *y, const double *states, const d
     }
 }
 
+typedef void Observe(const Run *, const double *, const double *, const double *, double *, double *, double *, double *);
+
+#define COMPILE(name)                                                                                               \
+    static void name(const Run *r, const double *y, const double *states, const double *extra, double *expected,    \
+                     double *forecast, double *lower, double *upper) {                                              \
+        observe(r, y, states, extra, expected, forecast, lower, upper);                                             \
+    }
+
+COMPILE(observe_anywhere)
+#if (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__)
+__attribute__((target("avx2,fma"))) COMPILE(observe_avx2)
+static Observe *best_observe(void) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? observe_avx2 : observe_anywhere;
+}
+#else
+static Observe *best_observe(void) { return observe_anywhere; }
+#endif
+
 /* How many doubles a stream of these sizes takes; 0 for sizes that cannot be. */
 int64_t forecast_size(const Setting *setting) {
     Layout layout;
     return lay_out(setting, &layout) ? layout.total : 0;
 }
 
-/* Streams `rows` each observe one of `count` rows, in order; a stream may occur more than once. Returns the number of
- * rows processed, which is lower if a season must be detected before a stream continues; or a negative error code. */
+/* Ask for what a stream will read, while another is at work: of many streams, few stay in the caches. */
+static void fetch(const Layout *l, const double *x) {
+#ifdef __GNUC__
+    __builtin_prefetch(x);
+    for (int64_t i = l->residual; i < l->total; i += 8) __builtin_prefetch(x + i, 1, 2);
+#else
+    (void)l, (void)x;
+#endif
+}
+
+/* Streams `rows` each observe one of `count` rows, in order; a stream may occur more than once. Only streams whose
+ * number is `part`, modulo `parts`, take theirs: several threads may share a call. Returns 0, or an error code. */
 int64_t forecast_step(const Setting *setting, double *state, int64_t streams, int64_t width, const int64_t *rows,
-                      int64_t count, const double *weights, const double *values, const double *states, const double *extra, double *expected,
-                      double *forecast, double *lower, double *upper) {
+                      int64_t count, const double *weights, const double *values, const double *states,
+                      const double *extra, double *expected, double *forecast, double *lower, double *upper, int64_t part,
+                      int64_t parts) {
     Layout layout;
     double k[WIDEST], z[WIDEST];
-    if (!lay_out(setting, &layout) || layout.total != width) return -1;
+    if (!lay_out(setting, &layout) || layout.total != width || parts < 1) return 1;
     for (int64_t i = 0; i < count; i++)
-        if (rows[i] < 0 || rows[i] >= streams) return -2;
+        if (rows[i] < 0 || rows[i] >= streams) return 2;
     for (int64_t i = 0; i < count; i++)
-        if (!(state[rows[i] * width] >= 0 && state[rows[i] * width] < 9e15)) return -3; /* rows seen so far */
+        if (rows[i] % parts == part && !(state[rows[i] * width] >= 0 && state[rows[i] * width] < 9e15))
+            return 3; /* rows seen so far */
     int64_t C = setting->columns, H = setting->horizon;
+    Observe *step = best_observe();
     for (int64_t i = 0; i < count; i++) {
+        if (rows[i] % parts != part) continue;
         Run run = {setting, &layout, state + rows[i] * width, k, z, weights};
-        observe(&run, values + i * C, states + i * setting->states, extra + i * setting->extra, expected + i * C,
-                forecast + i * C * H, lower + i * C * H, upper + i * C * H);
-        if (run.x[layout.count] == run.x[layout.look]) return i + 1;
+        int64_t next = i + 1;
+        while (next < count && rows[next] % parts != part) next++;
+        if (next < count && rows[next] != rows[i]) fetch(&layout, state + rows[next] * width);
+        step(&run, values + i * C, states + i * setting->states, extra + i * setting->extra, expected + i * C,
+             forecast + i * C * H, lower + i * C * H, upper + i * C * H);
+        if (run.x[layout.count] == run.x[layout.look] && !look_for_seasons(&run)) return 4;
     }
-    return count;
+    return 0;
 }

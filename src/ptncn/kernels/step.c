@@ -120,7 +120,9 @@ int ptncn_steps(const Network *net, const Step *step, const Slots *slots) {
     Network own = *net;
     own.matrices.data = calloc((size_t)net->matrices.count, sizeof(Matrix));
     if (!own.matrices.data) return NO_MEMORY;
-    for (int64_t row = 0; row < slots->which.count && !refusal; row++) refusal = step_in_slot(net, &own, *step, slots, row);
+    const int64_t *which = slots->which.data;
+    for (int64_t row = 0; row < slots->which.count && !refusal; row++)
+        if (which[row] % slots->parts == slots->part) refusal = step_in_slot(net, &own, *step, slots, row);
     free(own.matrices.data);
     return refusal;
 }

@@ -90,6 +90,7 @@ enum { R, W, E, B, C, G, WRITE, RATE, ANGLE, KINDS };                           
  * step of the call describe slot 0. What is NaN in a row is filled in with the prediction of its network. */
 #define SLOTS_FIELDS(F)                                                                                           \
     F(int64_t, bytes) F(int64_t, version) F(int64_t, learn)                                                       \
+    F(int64_t, part) F(int64_t, parts)             /* only slots that are `part`, modulo `parts`, take their rows */ \
     F(Span, room) F(int64_t, stride)               /* float (slots, stride): weights, moments and state of each */ \
     F(Span, steps)                                 /* int64_t (slots): rows that each has seen */                 \
     F(Span, which)                                 /* int64_t (rows): the slot of each row */                     \

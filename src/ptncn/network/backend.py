@@ -150,6 +150,7 @@ class Kernel:
         network = type(self._network).from_buffer_copy(self._network)
         network.matrices = ctypes.addressof(matrices)
         _, step, outputs = self._begin(1, _LEARN)
+        step.threads = 1
         x = outputs.new_empty(self.sizes[0])
         step.x, step.x_count = kernels.span(x, self.dtype)
         for name in ("corrected", "uncorrected", "displacement"):

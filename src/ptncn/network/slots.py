@@ -14,6 +14,10 @@ from ptncn import kernels
 from ptncn.network.backend import Kernel
 from ptncn.network.ptncn import PTNCN
 from ptncn.network.state import PTNCNState
+from ptncn.system import processors, side_by_side
+
+SHARE = 128
+"""Rows that are worth a thread."""
 
 Slots = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -105,20 +109,27 @@ class NetworkArray:
         which = np.ascontiguousarray(slots, dtype=np.int64)
         library = kernels.load()
         assert library is not None
-        network, step, held = self._describe()
-        described = kernels.new(
-            "Slots",
-            learn=learn,
-            stride=self.rows.shape[1],
-            **_span("room", self.rows),
-            **_span("steps", self.steps),
-            **_span("which", which),
-            **_span("x", x),
-            **_span("y", y),
-        )
-        refs = (ctypes.byref(part) for part in (network, step, described))
-        kernels.check("steps", library.ptncn_steps(*refs))
-        del held
+        parts = min(processors(), 1 + len(which) // SHARE) if len(self.steps) > 1 else 1
+
+        def take(part: int) -> None:
+            network, step, held = self._describe()
+            described = kernels.new(
+                "Slots",
+                learn=learn,
+                part=part,
+                parts=parts,
+                stride=self.rows.shape[1],
+                **_span("room", self.rows),
+                **_span("steps", self.steps),
+                **_span("which", which),
+                **_span("x", x),
+                **_span("y", y),
+            )
+            refs = (ctypes.byref(each) for each in (network, step, described))
+            kernels.check("steps", library.ptncn_steps(*refs))
+            del held
+
+        side_by_side(parts, take)
         return y
 
     def copy_to_network(self, slot: int) -> PTNCN:

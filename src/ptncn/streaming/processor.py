@@ -257,9 +257,7 @@ class Processor:
         stats, steps = self.stats, results.steps
         stats.observations += len(results)
         stats.alarms += int(steps.alarm.sum())
-        for error, copied in zip(steps.error.tolist(), steps.copy_error.tolist(), strict=True):
-            if error == error and copied == copied:
-                stats.score(error, copied)
+        stats.score(steps.error.tolist(), steps.copy_error.tolist())
         if self.drift is not None:
             for row, (surprise, settled) in enumerate(zip(steps.surprise.tolist(), steps.anomaly, strict=True)):
                 if surprise == surprise and settled == settled:

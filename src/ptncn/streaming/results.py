@@ -242,11 +242,16 @@ class RunningStats:
     copy_error: float = 0.0
     weight: float = 0.0
 
-    def score(self, error: float, copy_error: float) -> None:
-        self.scored += 1
-        self.error = FADING * self.error + error
-        self.copy_error = FADING * self.copy_error + copy_error
-        self.weight = FADING * self.weight + 1.0
+    def score(self, errors: Sequence[float], copy_errors: Sequence[float]) -> None:
+        """Take the errors of rows one by one, so that it does not matter where blocks end; NaN is left out."""
+        error, copied, weight = self.error, self.copy_error, self.weight
+        for mine, its in zip(errors, copy_errors, strict=True):
+            if mine == mine and its == its:
+                self.scored += 1
+                error = FADING * error + mine
+                copied = FADING * copied + its
+                weight = FADING * weight + 1.0
+        self.error, self.copy_error, self.weight = error, copied, weight
 
     @property
     def root_mean_square(self) -> float:

@@ -236,6 +236,10 @@ class KeyTable:
 
     def assign(self, keys: Sequence[str]) -> Assignment:
         """Slots for as many of the first rows as fit in together."""
+        if self.limit is None:
+            known = [self.slots.get(key, -1) for key in keys]
+            if -1 not in known:
+                return Assignment(known, [], [])
         assignment = Assignment([], [], [])
         used: set[str] = set()
         for key in keys:

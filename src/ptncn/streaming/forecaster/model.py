@@ -25,6 +25,7 @@ from ptncn.streaming.forecaster.layout import (
     width,
 )
 from ptncn.streaming.storage import StateRows
+from ptncn.system import processors, side_by_side
 
 whole = ctypes.c_int64
 
@@ -65,31 +66,33 @@ class CompiledStep:
         out: tuple[Array, Array, Array, Array],
     ) -> int:
         """`rows` of `state` observe `values` (B, C). What was expected of them (B, C), forecast and bounds (B, C, H)
-        go to `out`. How many rows were worked off: the kernel stops where a season has to be looked for."""
+        go to `out`. Threads share the streams. How many rows were worked off: all."""
         count, setting = len(rows), self._setting
         columns, horizon = setting.columns, setting.horizon
-        done = int(
-            self._step(
-                ctypes.byref(setting),
-                address("state", state, np.float64, len(state), self._width),
-                whole(len(state)),
-                whole(self._width),
-                address("rows", rows, np.int64, count),
-                whole(count),
-                address("weights", self._weights, np.float64, *self._weights.shape),
-                address("values", values, np.float64, count, columns),
-                address("states", states, np.float64, count, setting.states),
-                address("extra", extra, np.float64, count, setting.extra),
-                address("out", out[0], np.float64, count, columns),
-                *(address("out", each, np.float64, count, columns, horizon) for each in out[1:]),
-            )
+        arguments = (
+            ctypes.byref(setting),
+            address("state", state, np.float64, len(state), self._width),
+            whole(len(state)),
+            whole(self._width),
+            address("rows", rows, np.int64, count),
+            whole(count),
+            address("weights", self._weights, np.float64, *self._weights.shape),
+            address("values", values, np.float64, count, columns),
+            address("states", states, np.float64, count, setting.states),
+            address("extra", extra, np.float64, count, setting.extra),
+            address("out", out[0], np.float64, count, columns),
+            *(address("out", each, np.float64, count, columns, horizon) for each in out[1:]),
         )
-        if done < 0:
-            reasons = ("", "sizes that do not fit", f"rows outside of 0 … {len(state) - 1}", "a broken count of rows")
-            raise ValueError(f"forecast step: {reasons[-done]}")
-        return done
+        parts = min(processors(), 1 + count // SHARE) if len(state) > 1 else 1
+        for wrong in side_by_side(parts, lambda part: self._step(*arguments, whole(part), whole(parts))):
+            if wrong:
+                reasons = "sizes that do not fit", f"rows outside of 0 … {len(state) - 1}", "a broken count of rows"
+                raise ValueError(f"forecast step: {(*reasons, 'no memory for seasons')[wrong - 1]}")
+        return count
 
 
+SHARE = 128
+"""Rows that are worth a thread."""
 FIRST_LOOK = 24
 """Rows before a season is looked for; then again when there are a quarter more, and after each half of the history."""
 
@@ -142,7 +145,8 @@ class Forecaster(StateRows):
         self._step: CompiledStep | reference.Step = (
             reference.Step(setting) if library is None else CompiledStep(library, setting)
         )
-        self._stops = library is not None
+        self._looks = library is None
+        """Whether seasons are looked for here, not by the kernel."""
         self._views = views(self.state, setting)
         self._all = np.arange(streams)
         self._views["look"][:] = next_look(0, setting.history)
@@ -171,12 +175,12 @@ class Forecaster(StateRows):
         states = np.empty((n, 0)) if states is None else states
         extra = np.empty((n, 0)) if extra is None else extra
         out = Forecast(np.empty((n, C)), *np.empty((3, n, C, H)))
-        done = self._step(self.state, rows, values, states, extra, out)
-        self._look_for_seasons(rows[:done])
+        done = 0
         while done < n:
             rest = Forecast(*(each[done:] for each in out))
             more = self._step(self.state, rows[done:], values[done:], states[done:], extra[done:], rest)
-            self._look_for_seasons(rows[done : done + more])
+            if self._looks:
+                self._look_for_seasons(rows[done : done + more])
             done += more
         return out
 
@@ -194,8 +198,7 @@ class Forecaster(StateRows):
         if self.seasons:
             return
         counts, looks = self._views["count"], self._views["look"]
-        due = rows[-1:] if self._stops else rows
-        for row in due[counts[due] == looks[due]].tolist():
+        for row in rows[counts[rows] == looks[rows]].tolist():
             for column in range(self.setting.columns):
                 self._look(row, column)
             looks[row] = next_look(int(counts[row]), self.setting.history)
