@@ -100,13 +100,18 @@ static int lay_out(const Setting *s, Layout *l) {
 #endif
 
 INLINE double dot(const double *restrict a, const double *restrict b, int64_t n) {
-    double part[8] = {0}, sum = 0;
+    double part[16] = {0}, half[8] = {0}, sum = 0;
     int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int k = 0; k < 8; k++) part[k] += a[i + k] * b[i + k];
+    for (; i + 16 <= n; i += 16)
+        for (int k = 0; k < 16; k++) part[k] += a[i + k] * b[i + k];
+    if (i + 8 <= n) {
+        for (int k = 0; k < 8; k++) half[k] = a[i + k] * b[i + k];
+        i += 8;
+    }
     for (; i < n; i++) sum += a[i] * b[i];
-    for (int k = 0; k < 8; k++) sum += part[k];
-    return sum;
+    for (int k = 0; k < 8; k++) half[k] += part[k] + part[k + 8];
+    for (int k = 0; k < 4; k++) half[k] += half[k + 4];
+    return sum + ((half[0] + half[2]) + (half[1] + half[3]));
 }
 
 INLINE void add(double *restrict onto, const double *restrict x, double by, int64_t n) {
@@ -140,13 +145,30 @@ INLINE void pull(double *restrict P, double *restrict W, double *restrict k, int
     for (int64_t i = 0; i < n; row += ++i) add(row, k, -q * k[i], i + 1);
 }
 
-INLINE void weigh(const double *regret, const double *square, double *weights) {
-    double sum = 0;
+/* The mean of what the experts say, weighted by their regrets; exact where all say the same. */
+INLINE double mix(const double *restrict regret, const double *restrict square, const double *restrict said) {
+    double weights[EXPERTS], moved[EXPERTS];
     for (int j = 0; j < EXPERTS; j++) {
         weights[j] = (regret[j] > 0 ? regret[j] : 0) / (square[j] + 1) + 1e-9;
-        sum += weights[j];
+        moved[j] = weights[j] * (said[j] - said[0]);
     }
-    for (int j = 0; j < EXPERTS; j++) weights[j] /= sum;
+    double sum = weights[0], off = 0, sum_1 = weights[1], off_1 = moved[1];
+    for (int j = 2; j + 1 < EXPERTS; j += 2)
+        sum += weights[j], off += moved[j], sum_1 += weights[j + 1], off_1 += moved[j + 1];
+    if (EXPERTS % 2) sum += weights[EXPERTS - 1], off += moved[EXPERTS - 1];
+    return said[0] + (off + off_1) / (sum + sum_1);
+}
+
+/* What each expert would have gained, in usual errors. */
+INLINE void regret_more(double *restrict regret, double *restrict square, const double *restrict said, double mixed,
+                        double each, double fade) {
+    for (int j = 0; j < EXPERTS; j++) {
+        double gain = (mixed - said[j]) * each;
+        gain = gain > GAIN ? GAIN : gain;
+        gain = gain < -GAIN ? -GAIN : gain;
+        regret[j] = fade * regret[j] + gain;
+        square[j] = fade * square[j] + gain * gain;
+    }
 }
 
 typedef struct {
@@ -224,22 +246,17 @@ INLINE void score(const Run *r, int64_t c, int64_t h, int64_t time, double y) {
     const Setting *s = r->set;
     const Layout *l = r->at;
     int64_t C = s->columns, H = s->horizon, slot = (time - h - 1) % H, i = c * H + h;
-    double said[EXPERTS], pred[BLOCKS], base[BLOCKS], weights[EXPERTS], mixed = 0, scale = r->x[l->scale + slot * C + c];
+    double said[EXPERTS], pred[BLOCKS], base[BLOCKS], scale = r->x[l->scale + slot * C + c];
     double *regret = r->x + l->regret + i * EXPERTS, *square = r->x + l->square + i * EXPERTS;
     int64_t kept = line(r, c, h, time - h - 1);
     double last = r->x[l->last + slot * C + c];
     experts(r, c, h, time, slot, r->x + l->outputs + kept * BLOCKS, said);
-    weigh(regret, square, weights);
-    for (int j = 0; j < EXPERTS; j++) mixed += weights[j] * said[j];
+    double mixed = mix(regret, square, said);
     double n = r->x[l->scored + i] += 1, *usual = r->x + l->size + i, rate = 1 / n > 0.005 ? 1 / n : 0.005;
     double off = fabs(mixed - y), sign = (mixed > y) - (mixed < y), fade = 1 - (1 - s->fade) / sqrt((double)(h + 1));
     *usual += rate * ((n > 10 && *usual > 0 && off > 5 * *usual ? 5 * *usual : off) - *usual);
     if (*usual > 0)
-        for (int j = 0; j < EXPERTS; j++) {
-            double gain = within(sign * (mixed - said[j]) / *usual, GAIN);
-            regret[j] = fade * regret[j] + gain;
-            square[j] = fade * square[j] + gain * gain;
-        }
+        regret_more(regret, square, said, mixed, sign / *usual, fade);
     follow(s, r->x + l->made + kept * 3, y, n, r->x + l->low + i, r->x + l->high + i,
            r->x + l->spread + i, r->x + l->owed + i);
     double *trust = r->x + l->trust + i * 2, moved = mixed - said[0], came = y - said[0];
@@ -384,7 +401,7 @@ INLINE void observe(const Run *r, const double *y, const double *states, const d
         double *bent = forecast + c * H; /* overwritten below, each after it was read */
         bend_ahead(r, c, time, bent);
         for (int64_t h = 0; h < H; h++) {
-            double said[EXPERTS], pred[BLOCKS], base[BLOCKS], weights[EXPERTS], mixed = 0;
+            double said[EXPERTS], pred[BLOCKS], base[BLOCKS];
             int64_t i = c * H + h, kept = line(r, c, h, time);
             double last = r->x[l->last + slot * C + c], scale = r->x[l->scale + slot * C + c];
             double *outputs = r->x + l->outputs + kept * BLOCKS;
@@ -393,8 +410,7 @@ INLINE void observe(const Run *r, const double *y, const double *states, const d
                 outputs[j] = base[j] == base[j] ? base[j] + scale * within(pred[j], REACH) : last;
             outputs[NONLINEAR] = bent[h];
             experts(r, c, h, time + 1 + h, slot, outputs, said);
-            weigh(r->x + l->regret + i * EXPERTS, r->x + l->square + i * EXPERTS, weights);
-            for (int j = 0; j < EXPERTS; j++) mixed += weights[j] * said[j];
+            double mixed = mix(r->x + l->regret + i * EXPERTS, r->x + l->square + i * EXPERTS, said);
             const double *trust = r->x + l->trust + i * 2;
             double share = trust[0] / (trust[1] + PRIOR * (double)(h + 1)), spread = r->x[l->spread + i];
             share = share < 0 ? 0 : share > 1 ? 1 : share;

@@ -15,6 +15,7 @@ from torch import Tensor
 from ptncn.learner import Learner
 from ptncn.network.slots import NetworkArray, is_plain, pack, unpack
 from ptncn.streaming.columns import Vector
+from ptncn.streaming.storage import grow
 
 Slots = NDArray[np.int64]
 
@@ -67,7 +68,7 @@ class NetworkBank:
 
     def resize(self, slots: int) -> None:
         self._networks.resize(slots)
-        self._after = np.append(self._after, np.zeros((slots - len(self._after), self.states)), axis=0)
+        grow(self._after, slots)
 
     def reset(self, slot: int) -> None:
         self._networks.reset(slot)
@@ -188,12 +189,16 @@ class SharedNetwork:
         return learner
 
     def resize(self, slots: int) -> None:
-        new = self._learner.begin(slots)
+        before = len(self._seen)
+        if slots <= before:
+            return
+        room = max(slots, before + before // 8)  # it is copied: not for each slot
+        new = self._learner.begin(room)
         if self._state is not None:
             for name in self._batched:
-                getattr(new, name)[: len(self._seen)] = getattr(self._state, name)
+                getattr(new, name)[:before] = getattr(self._state, name)
         self._state = new
-        self._seen = np.append(self._seen, np.zeros(slots - len(self._seen), dtype=bool))
+        grow(self._seen, room)
 
     def reset(self, slot: int) -> None:
         new = self._learner.begin(1)
@@ -312,8 +317,8 @@ class Covariates:
 
     def resize(self, slots: int) -> None:
         before = len(self._parts["count"])
-        for name, shape in self._shapes.items():
-            self._parts[name] = np.append(self._parts[name], np.zeros((slots - before, *shape)), axis=0)
+        for name in self._shapes:
+            grow(self._parts[name], slots)
         for slot in range(before, slots):
             self.reset(slot)
 

@@ -19,6 +19,7 @@ from ptncn.streaming.forecaster import Forecaster
 from ptncn.streaming.forecaster.layout import default_setting, views
 from ptncn.streaming.gauge import Gauge
 from ptncn.streaming.results import Steps
+from ptncn.streaming.storage import grow
 from ptncn.streaming.times import CALENDAR
 
 HISTORY = 4096
@@ -71,10 +72,11 @@ class ForecasterEngine:
         )
         self._seasons = () if season is None else (season,)
         self._forecaster = Forecaster(self._setting, 1, seasons=self._seasons)
-        self._blank = self._forecaster.state[0].copy()
         self._covariates = Covariates(columns.width - self._width, self._width)
         self._anomaly_setting = AnomalySetting(self._width, rate=alarm_rate, events=int(alarm_per == "event"))
         self._anomaly = Anomaly(self._anomaly_setting, 1)
+        self._ahead = np.empty((0, 3, self._width, self._setting.horizon))
+        """(slots, 3, w, H) the last forecast of each, and its bounds."""
         self._slots = 0
         self.resize(1)
         self.reset(0)
@@ -87,27 +89,17 @@ class ForecasterEngine:
         slots = max(slots, 1)
         if slots <= self._slots:
             return
-        room = max(slots, self._slots + self._slots // 8)  # grow in steps that waste little memory
-        forecaster = Forecaster(self._setting, room, seasons=self._seasons)
-        if self._slots:
-            forecaster.state[: self._slots] = self._forecaster.state[: self._slots]
-        self._forecaster = forecaster
-        anomaly = Anomaly(self._anomaly_setting, room)
-        if self._slots:
-            anomaly.state[: self._slots] = self._anomaly.state[: self._slots]
-        self._anomaly = anomaly
-        ahead = self._setting.horizon
-        more = room - self._slots
-        if not self._slots:
-            self._ahead = np.empty((3, 0, self._width, ahead))
-        self._ahead = np.append(self._ahead, np.full((3, more, self._width, ahead), np.nan), axis=1)
+        self._forecaster.resize(slots)
+        grow(self._anomaly.state, slots)
+        grow(self._ahead, slots)
+        self._ahead[self._slots :] = np.nan
         for part in (self._gauge, self._bank, self._covariates):
-            part.resize(room)
-        self._slots = room
+            part.resize(slots)
+        self._slots = slots
 
     def reset(self, slot: int) -> None:
-        self._forecaster.state[slot] = self._blank
-        self._ahead[:, slot] = np.nan
+        self._forecaster.reset(slot)
+        self._ahead[slot] = np.nan
         self._anomaly.state[slot] = 0.0
         for part in (self._gauge, self._bank, self._covariates):
             part.reset(slot)
@@ -122,9 +114,9 @@ class ForecasterEngine:
         predicted = self._covariates.correct(slots, values[:, self._width :], targets, made.expected)
         reading = self._gauge.judge(slots, targets, predicted)
         scores = self._anomaly.observe(targets, predicted, rows=slots)
-        ahead = np.stack((made.mean, made.lower, made.upper))
-        self._ahead[:, slots] = ahead
-        forecast = ahead[..., : self.horizon].transpose(0, 1, 3, 2)
+        ahead = np.stack((made.mean, made.lower, made.upper), axis=1)
+        self._ahead[slots] = ahead
+        forecast = ahead[..., : self.horizon].transpose(1, 0, 3, 2)
         settled = np.isfinite(reading.error)
         return Steps(
             predicted=predicted,
@@ -143,7 +135,7 @@ class ForecasterEngine:
 
     def forecast(self, slot: int, features: Vector, calendar: Vector) -> tuple[Vector, Vector, Vector]:
         wanted = len(features)
-        mean, lower, upper = (part[slot].T.copy() for part in self._ahead)  # (H, w)
+        mean, lower, upper = (part.T.copy() for part in self._ahead[slot])  # (H, w)
         if wanted > len(mean):
             mean, lower, upper = self._further(slot, wanted, mean, lower, upper)
         correction = self._covariates.ahead(slot, features)
@@ -177,7 +169,7 @@ class ForecasterEngine:
         return {
             "forecaster": self._forecaster.state[index],
             "gauge": self._gauge.state[index],
-            "ahead": self._ahead[:, index],
+            "ahead": self._ahead[index],
             "horizon": self._setting.horizon,
             "bank": self._bank.state(index),
             "covariates": self._covariates.state(index),
@@ -188,7 +180,7 @@ class ForecasterEngine:
         index = list(slots)
         if state["horizon"] == self._setting.horizon:
             self._forecaster.state[index] = _like(state["forecaster"], self._forecaster.state[index])
-            self._ahead[:, index] = state["ahead"]
+            self._ahead[index] = _like(state["ahead"], self._ahead[index])
         else:
             self._learn_again(index, state["forecaster"], state["horizon"])
         self._gauge.state[index] = _like(state["gauge"], self._gauge.state[index])
@@ -210,7 +202,7 @@ class ForecasterEngine:
                 ahead = learner.observe(np.ascontiguousarray(values[None]), *nothing)
             self._forecaster.load_tree(learner.tree(), slot)
             if count:
-                self._ahead[:, slot] = np.stack((ahead.mean[0], ahead.lower[0], ahead.upper[0]))
+                self._ahead[slot] = np.stack((ahead.mean[0], ahead.lower[0], ahead.upper[0]))
 
     def shared_state(self) -> dict[str, Any]:
         return self._bank.shared_state()

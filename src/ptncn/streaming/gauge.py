@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ptncn.kernels import address, open_library
 from ptncn.streaming.columns import Vector
+from ptncn.streaming.storage import grow
 
 MEMORY = 500.0
 """Rows over which the usual error of a target is measured."""
@@ -60,7 +61,7 @@ class Gauge:
 
     def resize(self, slots: int) -> None:
         before = len(self.state)
-        self.state = np.concatenate((self.state, np.empty((slots - before, self.state.shape[1]))))
+        grow(self.state, slots)
         for slot in range(before, slots):
             self.reset(slot)
 

@@ -31,7 +31,7 @@ from ptncn.checkpoint import CheckpointError
 from ptncn.streaming.sources import StreamError
 
 MAGIC = b"ptncn-stream"
-VERSION = 1
+VERSION = 2
 KINDS = ("f8", "f4", "i8", "i4", "u1", "b1")
 """The types of arrays."""
 HEAD = struct.Struct("<12sHIQ")  # magic, version, CRC-32 of what follows, bytes of JSON
@@ -187,6 +187,14 @@ class CheckpointLock:
 
 
 Array = NDArray[np.float64]
+
+
+def grow(array: NDArray[Any], rows: int) -> None:
+    """More rows, of zeros, in place where the system allows: of many streams, two copies do not fit into memory.
+
+    Views of the array are void afterwards.
+    """
+    array.resize((rows, *array.shape[1:]), refcheck=False)
 
 
 class StateRows:

@@ -24,7 +24,7 @@ from ptncn.streaming.forecaster.layout import (
     views,
     width,
 )
-from ptncn.streaming.storage import StateRows
+from ptncn.streaming.storage import StateRows, grow
 from ptncn.system import processors, side_by_side
 
 whole = ctypes.c_int64
@@ -140,19 +140,34 @@ class Forecaster(StateRows):
         if len(seasons) > SEASONS or not all(1 < season <= setting.history // 2 for season in seasons):
             raise ValueError(f"seasons: expected up to 2 of 2 to {setting.history // 2} rows, got {tuple(seasons)}")
         self.setting, self.seasons = setting, tuple(seasons)
-        self.state = fresh(streams, setting)
+        self.state = fresh(1, setting)
         library = load()
         self._step: CompiledStep | reference.Step = (
             reference.Step(setting) if library is None else CompiledStep(library, setting)
         )
         self._looks = library is None
         """Whether seasons are looked for here, not by the kernel."""
-        self._views = views(self.state, setting)
-        self._all = np.arange(streams)
-        self._views["look"][:] = next_look(0, setting.history)
+        first = views(self.state, setting)
+        first["look"][:] = next_look(0, setting.history)
         if seasons:
-            self._views["look"][:] = -1
-            self._views["season"][:, :, : len(seasons)] = seasons
+            first["look"][:] = -1
+            first["season"][:, :, : len(seasons)] = seasons
+        self._blank = self.state[0].copy()
+        del first
+        self.resize(streams)
+
+    def resize(self, streams: int) -> None:
+        """More streams, new ones at the end."""
+        before = len(self.state)
+        self._views: dict[str, Array] = {}
+        grow(self.state, streams)
+        self.state[before:] = self._blank
+        self._views = views(self.state, self.setting)
+        self._all = np.arange(streams)
+
+    def reset(self, stream: int) -> None:
+        """Forget a stream."""
+        self.state[stream] = self._blank
 
     def observe(
         self,
