@@ -39,7 +39,7 @@ class Mutant(NamedTuple):
     """Occurs exactly once in the file."""
     new: str
     tests: tuple[str, ...]
-    """What pytest is told to run."""
+    """The arguments of pytest."""
 
     @property
     def compiled(self) -> bool:

@@ -45,7 +45,7 @@ def accept(monkeypatch):
 
 
 def expect_error(path, message, split="train"):
-    """Loading names the file and leaves it, and everything beside it, as it was."""
+    """Loading names the file, and leaves it and its folder unchanged."""
     before = {entry: entry.read_bytes() for entry in path.parent.iterdir()}
     with pytest.raises(DataError, match=message) as caught:
         load_images("mnist", split)

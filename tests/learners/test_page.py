@@ -18,7 +18,7 @@ def test_the_page_about_learning_forward_has_the_rivals_of_the_record():
     record = json.loads((ROOT / "results/gradient/rivals.json").read_text())
     page = (ROOT / "docs/forward-mode.md").read_text()
     assert record["command"] in page
-    section = page[page.index("**The rules of today") :].splitlines()
+    section = page[page.index("**Recent rules") :].splitlines()
     rows = [line for line in section if line.startswith("| ")][1:]
     for row, found in zip(rows, record["while_learning"], strict=False):
         cosine = f"{found['cosine']:.3f} ± {found['cosine_sd_over_seeds']:.3f}"

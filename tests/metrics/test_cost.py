@@ -23,7 +23,7 @@ class Hoard(State):
 
 
 class Clockwork:
-    """Keeps every frame; its steps take what it is told, its end half a second, by a clock of its own."""
+    """Keeps every frame; its steps take the given time and its end half a second, on a fake clock."""
 
     kind, input_size = "clockwork", 3
 

@@ -174,7 +174,7 @@ def test_the_preset_best_agrees_on_text():
     ],
 )
 def test_ragged_batches_agree(variant):
-    """Rows start late, pause and end early; some steps observe nobody."""
+    """Rows start late, pause and end early; some steps observe no row."""
     masks = np.random.default_rng(5).random((50, 3)) < 0.6
     masks[:4, 0] = masks[30:, 1] = masks[10] = False
     agree(SIZES[3], "bernoulli", *VARIANTS[variant], masks=masks)

@@ -49,7 +49,7 @@ def test_clip_shortens_long_updates_and_leaves_short_ones():
 
 
 def test_the_postponed_check_of_the_norms_equals_one_at_every_step(monkeypatch):
-    """A thousand random steps, with bounds of the growth; and most of the time nobody has to look."""
+    """A thousand random steps with bounds on the growth; most of them need no check."""
     chance = torch.Generator().manual_seed(0)
     postponed = torch.randn(6, 5, generator=chance, dtype=torch.float64)
     always = postponed.clone()

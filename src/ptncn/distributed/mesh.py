@@ -20,6 +20,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from ptncn.system import usable_cores
+
 SPIN = 0.002
 """Seconds that a rank looks for data before it sleeps, where all ranks of the host have cores of their own."""
 WORD, TOKEN = 64, 16
@@ -46,7 +48,7 @@ class Mesh:
         self._out: dict[int, deque[Message]] = {peer: deque() for peer in self.peers}
         self._in: dict[int, deque[Message]] = {peer: deque() for peer in self.peers}
         here = int(os.environ.get("LOCAL_WORLD_SIZE", self.size))
-        self._spin = SPIN if here * torch.get_num_threads() <= _cores() else 0.0
+        self._spin = SPIN if here * torch.get_num_threads() <= usable_cores() else 0.0
 
     def send(self, peer: int, tensor: Tensor) -> Message:
         """Begin to send a contiguous tensor, which has to stay as it is until the message is finished."""
@@ -156,7 +158,3 @@ def _words(own: str, size: int, group: dist.ProcessGroup | None) -> list[str]:
     words = [torch.empty(WORD, dtype=torch.uint8) for _ in range(size)]
     dist.all_gather(words, word, group=group)
     return [bytes(each.tolist()).decode().strip() for each in words]
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

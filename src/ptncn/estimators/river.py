@@ -115,7 +115,7 @@ class PTNCNForecaster(TargetEstimator, Forecaster):
 
 
 class StreamForecaster(Forecaster):
-    """The forecaster of `ptncn stream`: a network beside seasons and last values, with intervals.
+    """The forecaster of `ptncn stream`: it combines a network with seasons and last values, and gives intervals.
 
     The features of the first row are used from then on, with their future values where `forecast` is given `xs`.
     A date among them is the time of the row. Other text is ignored, except for the key that `by` names.

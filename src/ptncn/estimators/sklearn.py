@@ -199,7 +199,7 @@ class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  
 
 
 class StreamRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """The forecaster of `ptncn stream`: a network beside seasons and last values, with intervals.
+    """The forecaster of `ptncn stream`: it combines a network with seasons and last values, and gives intervals.
 
     Rows are consecutive time steps. The targets `y` are forecast from all rows before; the features `X` are known
     before the targets of their row, and correct the forecast. `predict(X)` takes the rows for those that follow the
