@@ -62,7 +62,7 @@ MODULE = ("tests/network/test_module.py",)
 CAUGHT = ("tests/network/test_caught_mutants.py",)
 OF_READOUT = ("tests/network/test_readout.py",)
 OF_KERNEL_MEMORY = ("tests/network/test_kernel.py", "-k", "memories and not 11")
-OF_MEMORY = ("tests/network/test_memory.py", "-k", "past or immediate or rows")
+OF_MEMORY = ("tests/network/test_memory.py", "-k", "past or immediate or rows or recalled")
 OF_FACTORS = ("tests/updates/test_factors.py",)
 OF_LARGE = ("tests/network/test_kernel.py", "-k", "really and sgd")
 OF_OPTIMIZERS = ("tests/updates/test_optimizers.py",)
@@ -415,7 +415,7 @@ MUTANTS = [
     ),
     Mutant(
         "kernel: the displacement before is left out", KERNEL,
-        "(displacement[r * n + j] - weight * before[r * stride + j])", "displacement[r * n + j]",
+        "(displacement[r * n + j] - before[r * stride + j])", "displacement[r * n + j]",
         transcription("kernel and paper"),
     ),
     Mutant(
@@ -488,10 +488,6 @@ MUTANTS = [
     Mutant(
         "kernel: unscored rows displace", KERNEL, "if (k > 0) memset(run->taught", "if (0) memset(run->taught",
         transcription("ragged and paper"),
-    ),
-    Mutant(
-        "kernel: the displacement before is not weighted", KERNEL, "weight = (REAL)NAME(may_teach)(run, r)",
-        "weight = 1", ("tests/network/test_kernel.py", "-k", "ragged and temporal"),
     ),
     Mutant(
         "kernel: an unknown optimiser is let in", CHECKS, "within(rule->optimizer, 0, OPTIMIZERS - 1)", "1",

@@ -84,14 +84,22 @@ def test_structures_of_another_version_are_refused(structure, field):
     call.refused("not of this version")
 
 
-@pytest.mark.parametrize("rule", ["rule", "rule_error", "rule_bias"])
+@pytest.mark.parametrize("rules", [["rule"], ["rule_error"], ["rule_bias"], ["rule", "rule_error", "rule_bias"]])
 @pytest.mark.parametrize("code", [-1, 99])
-def test_an_optimiser_that_c_does_not_know_is_refused(rule, code):
+def test_an_optimiser_that_c_does_not_know_is_refused(rules, code):
     call = Call(optimizer="adam")
-    chosen = type(call.step.rule).from_buffer_copy(call.step.rule)
-    chosen.optimizer = code
-    setattr(call.step, rule, chosen)
+    for name in rules:
+        getattr(call.step, name).optimizer = code
     call.refused("code is not known")
+
+
+@pytest.mark.parametrize("code", [-1, 99])
+def test_an_update_by_an_optimiser_that_c_does_not_know_is_refused(code):
+    weight = torch.zeros(3, 2)
+    rule = kernels.structure("Rule")(optimizer=code)
+    with pytest.raises(kernels.KernelError, match="code is not known"):
+        kernels.update(rule, weight, torch.zeros(3, 2), torch.zeros(3, 2), torch.ones(1, 3), torch.ones(1, 2))
+    assert not weight.any()
 
 
 @pytest.mark.parametrize("field", ["error_rule", "rescale", "reduction", "real_bytes"])

@@ -86,6 +86,23 @@ def test_traces_give_the_gradient_through_the_whole_past(layer, ragged, monkeypa
         torch.testing.assert_close(recorder.total[name].squeeze(0), gradient, rtol=0, atol=1e-9, msg=name)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_what_is_recalled_is_added_to_the_drive(compiled):
+    """The recurrence in complex numbers, one row at a time, beside a network whose weights are held."""
+    net = PTNCN(7, [6], output="categorical", memory=4, dtype=torch.float64, weight_std=0.3)
+    net.compiled = compiled
+    w, B, G = net.synapses(), torch.complex(*net.get_parameter("B1").chunk(2, dim=1)), net.get_parameter("G1")
+    decay = torch.exp(torch.complex(-net.get_parameter("rate1").exp(), net.get_parameter("angle1")))
+    state, h, before = net.begin(1), torch.zeros(4, dtype=torch.complex128), torch.zeros(13, dtype=torch.float64)
+    for x in symbols(20, 1)[:, 0]:
+        drive = w["M1"] @ before[:7] + w["V1"] @ before[7:] + w["b1"]
+        z = torch.tanh(drive + torch.cat([h.real, h.imag]) @ G)
+        out = net.step(x[None], state, learn=False)
+        torch.testing.assert_close(out.states[0][0], z, rtol=0, atol=1e-12)
+        h, before = decay * h + torch.sqrt(1 - decay.abs() ** 2) * (x.to(B.dtype) @ B), state.corrected[0].clone()
+    assert h.abs().max() > 0.1
+
+
 def test_immediate_credit_is_the_gradient_of_the_last_input_alone(monkeypatch):
     net = PTNCN(7, [6], output="categorical", memory=4, credit="immediate", **EXACT)
     recorder = Recorder(net, monkeypatch)
