@@ -4,7 +4,8 @@
 
 The world: frames a second that are made, and that the browser draws, while both learners learn. The stream: a day of
 it, a row a second, is learnt as fast as it goes, without a visitor, with a browser that has all rows in sight, with one
-that is slowed down twenty times, and with a visitor who never reads; then how long the page takes to draw it.
+that is slowed down twenty times, and with a visitor who never reads; then how long the page takes to draw it. Learner
+and server have the first processor, the browser has the others: Chromium slows a page down by keeping a processor busy.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from typing import Any
 import torch
 from websockets.sync.client import connect
 
-from live_soak import ROOT, Browser, browser, make_feed
+from live_browser import Window, chromium
+from live_soak import ROOT, make_feed
 from ptncn.live import Pace, Server, StreamPage, WorldPage
 from ptncn.streaming import Stream
 
@@ -36,7 +38,8 @@ CanvasRenderingContext2D.prototype.putImageData = function (...all) {
 };
 """
 TIME_DRAWING = """
-const done = arguments[0], times = [];
+new Promise((done) => {
+const times = [];
 const press = () => {
   const start = performance.now(), note = document.getElementById("window-note");
   new MutationObserver((_, self) => { self.disconnect(); times.push(performance.now() - start); next(); })
@@ -45,6 +48,7 @@ const press = () => {
 };
 const next = () => (times.length < 20 ? setTimeout(press, 300) : done(times));
 press();
+})
 """
 
 
@@ -54,7 +58,11 @@ def main() -> None:
     arguments.add_argument("--out", type=Path, default=ROOT / "results" / "live" / "frames.json")
     given = arguments.parse_args()
     torch.set_num_threads(1)
-    with browser() as window:
+    first, *others = sorted(os.sched_getaffinity(0))
+    pinned = ["taskset", "--cpu-list", ",".join(map(str, others or [first]))]
+    with chromium(before=pinned) as browser:
+        os.sched_setaffinity(0, {first})
+        window = browser.window()
         window.emulate(1280)
         record: dict[str, Any] = {
             "command": f"python benchmarks/live_frames.py --seconds {given.seconds:g}",
@@ -78,7 +86,7 @@ def serving(page: WorldPage | StreamPage) -> Iterator[str]:
         server.stop()
 
 
-def world(window: Browser, seconds: float) -> dict[str, Any]:
+def world(window: Window, seconds: float) -> dict[str, Any]:
     """Frames a second over the whole time and in the slowest second; milliseconds of each learner."""
     page = WorldPage()
     with serving(page) as url:
@@ -86,7 +94,7 @@ def world(window: Browser, seconds: float) -> dict[str, Any]:
         window.open(url)
         window.run(COUNT_PICTURES)
         time.sleep(2)
-        begun, first, drawn = time.monotonic(), page.number, int(window.run("return pictures"))
+        begun, first, drawn = time.monotonic(), page.number, int(window.run("pictures"))
         slowest, last = float("inf"), first
         for second in range(1, round(seconds) + 1):
             time.sleep(max(0.0, begun + second - time.monotonic()))
@@ -96,15 +104,15 @@ def world(window: Browser, seconds: float) -> dict[str, Any]:
             "seconds": round(passed, 1),
             "frames_a_second": round((page.number - first) / passed, 2),
             "frames_in_the_slowest_second": slowest,
-            "pictures_drawn_a_second": round((int(window.run("return pictures")) - drawn) / passed, 2),
+            "pictures_drawn_a_second": round((int(window.run("pictures")) - drawn) / passed, 2),
             "milliseconds": {each.label: round(each.milliseconds, 2) for each in page.runners},
         }
 
 
-def stream(window: Browser) -> dict[str, Any]:
+def stream(window: Window) -> dict[str, Any]:
     rates: dict[str, list[float]] = {"no visitor": [], "browser": [], "browser slowed down 20 times": [], "stuck": []}
     drawing: list[float] = []
-    for _ in range(2):
+    for _ in range(3):
         for visitor, found in rates.items():
             page = StreamPage(Stream(make_feed(DAY), horizon=24), "feed.csv", Pace("max"))
             with serving(page) as url, stuck(url) if visitor == "stuck" else nullcontext():
@@ -112,15 +120,15 @@ def stream(window: Browser) -> dict[str, Any]:
                     window.open(url)
                     time.sleep(1)
                     window.run("document.querySelector('#all').click()")
-                    slow = {"rate": 20 if visitor.endswith("times") else 1}
-                    window._command("Emulation.setCPUThrottlingRate", slow)
+                    slow = 20 if visitor.endswith("times") else 1
+                    window.command("Emulation.setCPUThrottlingRate", rate=slow)
                 begun = time.monotonic()
                 page.replay()
                 found.append(round(DAY / (time.monotonic() - begun)))
-                window._command("Emulation.setCPUThrottlingRate", {"rate": 1})
+                window.command("Emulation.setCPUThrottlingRate", rate=1)
                 if visitor == "browser":
                     time.sleep(1)
-                    drawing += window.wait_for(TIME_DRAWING)
+                    drawing += window.run(TIME_DRAWING)
     return {
         "rows": DAY,
         "rows_a_second": rates,

@@ -3,10 +3,14 @@
     nice -n 10 python benchmarks/live_soak.py --minutes 30
 
 A moving world runs at up to 25 frames a second, and a day of a stream, 86,400 rows and more, is replayed at 150 rows a
-second with all of it in sight. Every half minute the script collects garbage, writes down what the browser's page and
-the server's process hold, and presses some buttons; the world starts anew only in the first third, because its page
-keeps the curves of 1,500 frames and needs time to fill them. After two thirds and in the end the script takes a heap
-snapshot of each page, which tells data from the machine code that the browser compiles as it goes.
+second with all of it in sight. Every half minute the script presses some buttons, collects garbage, and writes down
+what the browser's pages and the servers hold. Every two and a half minutes it takes a heap snapshot of each page, which
+tells three things apart: data (objects, arrays, strings, numbers, functions), which only the page makes; code that V8
+compiles and compiles again as functions get used; and what the browser itself keeps about a page. `--jitless` starts V8
+without its compilers.
+
+The world starts anew only in the first third: its page keeps the curves of 1,500 frames and needs time to fill them. In
+the other thirds both pages hold all that they ever hold.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -28,15 +32,16 @@ from typing import Any
 
 import numpy as np
 import psutil
-from websockets.sync.client import connect
+
+from live_browser import Window, chromium, until
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "report"))
-from webdriver import Browser, browser  # noqa: E402
-
 ROWS = 300_000
-DATA = ("object", "array", "string", "concatenated string", "sliced string", "number", "closure", "regexp", "symbol")
-"""Kinds of nodes in a heap snapshot that a page makes itself; others are machine code and the browser's own."""
+DATA = (
+    *("object", "array", "string", "concatenated string", "sliced string", "number", "closure", "regexp", "symbol"),
+    "object shape",
+)
+"""Kinds of nodes in a heap snapshot that a page makes itself."""
 PRESSES = {
     "world": (
         "[data-kind=shapes]",
@@ -53,42 +58,45 @@ PRESSES = {
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--minutes", type=float, default=30.0)
+    arguments.add_argument("--jitless", action="store_true")
     arguments.add_argument("--out", type=Path, default=ROOT / "results" / "live" / "soak.json")
     given = arguments.parse_args()
+    options = f" --minutes {given.minutes:g}" + (" --jitless" if given.jitless else "")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         feed = write_feed(folder / "feed.csv")
         commands = {"world": [], "stream": [str(feed), "--speed", "150/s"]}
         servers = {name: stack.enter_context(serve(command)) for name, command in commands.items()}
-        windows = {name: stack.enter_context(browser()) for name in commands}
-        addresses = {name: address_of(server) for name, server in servers.items()}
+        browser = stack.enter_context(chromium(*(["--js-flags=--jitless"] if given.jitless else [])))
+        windows = {name: browser.window() for name in commands}
         for name, window in windows.items():
             window.emulate(1280)
-            window.open(addresses[name])
-            window.patience = 1800.0
-        time.sleep(5)
+            window.open(address_of(servers[name]))
+            for domain in ("Network", "Log", "Page", "Runtime"):
+                window.command(f"{domain}.disable")  # the browser keeps nothing for this script
+            for domain in ("HeapProfiler", "Performance"):
+                window.command(f"{domain}.enable")
+        until(lambda: windows["stream"].run("document.getElementById('rows').textContent !== '0'"), "rows come")
         windows["stream"].run("document.querySelector('#all').click()")
         clock, whole = Clock(), 60 * given.minutes
         samples: list[dict[str, Any]] = []
-        heaps: dict[str, list[dict[str, Any]]] = {name: [] for name in windows}
-        while (passed := clock.seconds) < whole or not samples:
+        heaps: list[dict[str, Any]] = []
+        while (passed := clock.seconds) < whole:
             clock.sleep(25)
-            samples.append({"minute": round(clock.seconds / 60, 2)})
             for name, window in windows.items():
-                samples[-1][name] = measure(window, psutil.Process(servers[name].pid))
-                if passed > whole * 2 / 3 and not heaps[name]:
-                    heaps[name].append(heap(window))
                 press(window, PRESSES[name], clock)
             if passed < whole / 3:
                 press(windows["world"], ("#restart",), clock)
+            minute = round(clock.seconds / 60, 2)
+            measured = {name: measure(windows[name], psutil.Process(servers[name].pid)) for name in windows}
+            samples.append({"minute": minute, **measured})
+            if clock.seconds >= 150 * (len(heaps) + 1):
+                heaps.append({"minute": minute, **{name: heap(window) for name, window in windows.items()}})
+                print(json.dumps(heaps[-1]), flush=True)
             print(json.dumps(samples[-1]), flush=True)
-            save(given.out, samples, heaps, given.minutes)
-        for name, window in windows.items():
-            clock.sleep(5)
-            heaps[name].append(heap(window))
-        save(given.out, samples, heaps, given.minutes)
+            save(given.out, samples, heaps, options)
 
 
 def make_feed(rows: int) -> Iterator[dict[str, object]]:
@@ -127,9 +135,9 @@ def address_of(server: subprocess.Popen[str]) -> str:
     raise RuntimeError("the server does not start")
 
 
-def press(window: Browser, selectors: tuple[str, ...], clock: Clock) -> None:
+def press(window: Window, selectors: tuple[str, ...], clock: Clock) -> None:
     for selector in selectors:
-        window.run(f"document.querySelector({selector!r})?.click()")
+        window.run(f"void document.querySelector({selector!r})?.click()")
         clock.sleep(0.3)
 
 
@@ -146,14 +154,11 @@ class Clock:
             self.seconds += min(time.monotonic() - begun, step + 1.0)
 
 
-def measure(window: Browser, server: psutil.Process) -> dict[str, Any]:
-    window._command("HeapProfiler.enable", {})
+def measure(window: Window, server: psutil.Process) -> dict[str, Any]:
     for _ in range(2):
-        window._command("HeapProfiler.collectGarbage", {})
-    window._command("Performance.enable", {})
-    metrics = {each["name"]: each["value"] for each in window._command("Performance.getMetrics", {})["metrics"]}
-    text = "return [document.getElementById('frames').textContent, document.getElementById('fps').textContent, "
-    text += "document.getElementById('rows').textContent, document.getElementById('row-rate').textContent]"
+        window.command("HeapProfiler.collectGarbage")
+    metrics = {each["name"]: each["value"] for each in window.command("Performance.getMetrics")["metrics"]}
+    text = "['frames', 'fps', 'rows', 'row-rate'].map(id => document.getElementById(id).textContent)"
     frames, fps, rows, rate = window.run(text)
     return {
         "page_megabytes": round(metrics["JSHeapUsedSize"] / 1e6, 2),
@@ -165,46 +170,40 @@ def measure(window: Browser, server: psutil.Process) -> dict[str, Any]:
     }
 
 
-def heap(window: Browser) -> dict[str, Any]:
-    """Kilobytes of a page's JavaScript heap, and how many objects: those of the page, and the browser's own.
-
-    A snapshot comes in pieces, as events, which the driver does not pass on: so by the browser's own socket.
-    """
-    with urllib.request.urlopen(f"http://{window.debugger}/json") as answer:
-        page = next(each for each in json.load(answer) if each["type"] == "page")
-    pieces = []
-    with connect(page["webSocketDebuggerUrl"], max_size=None, compression=None) as socket:
-        socket.send(json.dumps({"id": 1, "method": "HeapProfiler.takeHeapSnapshot", "params": {}}))
-        while (message := json.loads(socket.recv())).get("id") != 1:
-            if message.get("method") == "HeapProfiler.addHeapSnapshotChunk":
-                pieces.append(message["params"]["chunk"])
+def heap(window: Window) -> dict[str, Any]:
+    """Kilobytes of a page's heap, and how many of some objects there are."""
+    window.events.clear()
+    window.command("HeapProfiler.takeHeapSnapshot", reportProgress=False)
+    pieces = [e["params"]["chunk"] for e in window.events if e["method"] == "HeapProfiler.addHeapSnapshotChunk"]
+    window.events.clear()
     snapshot = json.loads("".join(pieces))
-    meta = snapshot["snapshot"]["meta"]
+    meta, strings = snapshot["snapshot"]["meta"], snapshot["strings"]
     nodes = np.array(snapshot["nodes"]).reshape(-1, len(meta["node_fields"]))
-    kinds = np.array(meta["node_types"][0])[nodes[:, meta["node_fields"].index("type")]]
-    sizes = nodes[:, meta["node_fields"].index("self_size")]
+    kind, name, size = (nodes[:, meta["node_fields"].index(field)] for field in ("type", "name", "self_size"))
+    kinds = np.array(meta["node_types"][0])[kind]
     data = np.isin(kinds, DATA)
+    counts = Counter(strings[each] for each in name[kinds == "object"])
     return {
-        "data_kilobytes": round(float(sizes[data].sum()) / 1e3, 1),
+        "data_kilobytes": round(float(size[data].sum()) / 1e3, 1),
+        "code_kilobytes": round(float(size[kinds == "code"].sum()) / 1e3, 1),
+        "browser_kilobytes": round(float(size[~data & (kinds != "code")].sum()) / 1e3, 1),
         "data_objects": int(data.sum()),
-        "code_kilobytes": round(float(sizes[kinds == "code"].sum()) / 1e3, 1),
-        "browser_kilobytes": round(float(sizes[~data & (kinds != "code")].sum()) / 1e3, 1),
+        "arrays": counts["Array"],
+        "typed_arrays": sum(count for each, count in counts.items() if each.endswith("Array") and each != "Array"),
+        "functions": int((kinds == "closure").sum()),
     }
 
 
-def save(path: Path, samples: list[dict[str, Any]], heaps: dict[str, Any], minutes: float) -> None:
+def save(path: Path, samples: list[dict[str, Any]], heaps: list[dict[str, Any]], options: str) -> None:
     """The samples, and how the last third compares with the third before it."""
-    third = max(1, len(samples) // 3)
     growth = {}
     for name in PRESSES:
-        for what in ("page_megabytes", "server_megabytes", "page_nodes"):
-            before, after = (
-                statistics.median(sample[name][what] for sample in part)
-                for part in (samples[-2 * third : -third] or samples, samples[-third:])
-            )
-            growth[f"{name} {what}"] = {"middle third": before, "last third": after}
+        for what in ("page_megabytes", "page_nodes", "page_listeners", "server_megabytes", "server_threads"):
+            growth[f"{name} {what}"] = thirds([sample[name][what] for sample in samples])
+        for what in ("data_kilobytes", "code_kilobytes", "browser_kilobytes", "data_objects", "arrays"):
+            growth[f"{name} {what}"] = thirds([each[name][what] for each in heaps])
     record = {
-        "command": f"python benchmarks/live_soak.py --minutes {minutes:g}",
+        "command": f"python benchmarks/live_soak.py{options}",
         "minutes": samples[-1]["minute"],
         "load": os.getloadavg()[0],
         "growth": growth,
@@ -213,6 +212,13 @@ def save(path: Path, samples: list[dict[str, Any]], heaps: dict[str, Any], minut
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record, indent=1) + "\n")
+
+
+def thirds(values: list[float]) -> dict[str, float]:
+    """Medians of the middle and of the last third."""
+    third = max(1, len(values) // 3)
+    middle, last = values[-2 * third : -third] or values, values[-third:]
+    return {"middle third": statistics.median(middle), "last third": statistics.median(last)} if values else {}
 
 
 if __name__ == "__main__":

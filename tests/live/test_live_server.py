@@ -90,7 +90,7 @@ def test_the_page_and_all_it_needs_come_from_here_and_point_nowhere_else(client)
     assert page.headers["content-type"].startswith("text/html")
     wanted = re.findall(r'(?:src|href)="([^"#:]+)"', page.text)
     assert {"main.js", "page.css", "uPlot.iife.min.js", "uPlot.min.css"} <= set(wanted)
-    for name in {*wanted, "world.js", "stream.js", "chart.js"} - {"download"}:
+    for name in {*wanted, "world.js", "stream.js", "chart.js", "gestures.js", "lists.js"} - {"download"}:
         assert client.get(f"/{name}").status_code == 200
     for file in (files("ptncn.live") / "static").iterdir():
         if not file.name.startswith("uPlot"):

@@ -228,6 +228,16 @@ def test_visitors_change_the_speed_of_a_replay_and_pause_it():
     assert page.pace.speed == "10/s"
 
 
+def test_without_timestamps_a_visitor_can_have_any_speed_that_needs_none():
+    page = StreamPage(Stream([[float(i % 9)] for i in range(50)]), "feed.csv", Pace("max"))
+    page.replay()
+    for speed in ("10/s", "max"):
+        say(page, Visitor(), "speed", speed)
+        assert page.pace.speed == speed
+    with pytest.raises(ValueError, match="60x needs timestamps"):
+        say(page, Visitor(), "speed", "60x")
+
+
 def test_visitors_of_a_running_stream_cannot_hold_it_up():
     page = StreamPage(Stream(feed(50)), "feed.csv")
     for kind in ("pause", "speed"):

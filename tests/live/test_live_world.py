@@ -162,6 +162,10 @@ def test_a_paused_world_stands_still_and_goes_on_frame_by_frame(page):
     do(page, "step")
     frames(page, 3)
     assert page.number == 3
+    for _ in range(2):
+        do(page, "step")
+    page.tick()
+    assert page.number == 5  # both, although they came before the same frame
 
 
 def test_another_learner_starts_both_from_nothing(page):

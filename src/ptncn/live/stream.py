@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ptncn.live.messages import Command, Visitor, fields, finite, flag, nothing, number, optional, pack, text, whole
-from ptncn.live.pace import Pace
+from ptncn.live.pace import Pace, parse_speed
 from ptncn.live.track import (
     AGAINST_COPY,
     ALARM,
@@ -237,7 +237,7 @@ class StreamPage:
         elif kind == "pause" and self.pace is not None:
             self.pace.pause(value)
         elif kind == "speed" and self.pace is not None:
-            if value.endswith("x") and self.targets and not self.timed:
+            if parse_speed(value)[0] is not None and self.targets and not self.timed:
                 raise ValueError(f"speed: {value} needs timestamps, and there are none; try 20/s or max")
             self.pace.set(value)
         with self._lock:

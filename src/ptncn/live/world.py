@@ -157,14 +157,14 @@ class WorldPage:
             self._thread.join()
 
     def tick(self) -> None:
-        """Do what visitors asked for and, unless paused, make a frame."""
-        once = changed = False
+        """Do what visitors asked for and make a frame; a paused world makes those that were asked for."""
+        steps, changed = 0, False
         while not self._commands.empty():
             command = self._commands.get()
-            once, changed = once or command.type == "step", True
+            steps, changed = steps + (command.type == "step"), True
             self._do(command)
         self.changes += changed
-        if not self.paused or once:
+        for _ in range(steps if self.paused else 1):
             self._advance()
 
     def _run(self) -> None:

@@ -1,5 +1,6 @@
 // A stream: its targets with forecasts, its anomaly score, alarms and keys, at any zoom.
 import { Chart, calm, colour } from "./chart.js";
+import { listen } from "./gestures.js";
 import { at, listAlarms, listKeys } from "./lists.js";
 
 const $ = (id) => document.getElementById(id);
@@ -7,6 +8,7 @@ const [X, , ANOMALY, , DRIFT, AGAINST, TARGETS] = [0, 1, 2, 3, 4, 5, 6];
 const EACH = 6; // observed, expected, lower, upper, and the same bounds for the middle half
 const SPEEDS = ["1x", "10x", "60x", "600x", "3600x", "1/s", "5/s", "25/s", "100/s", "1000/s", "max"];
 const SYNC = "stream";
+const ANSWERED = 400; // milliseconds after which the server has answered a press
 
 let say = () => {};
 let hello = null;
@@ -19,6 +21,7 @@ let panels = [];
 let drawn = 0;
 let pending = 0;
 let timed = false;
+let held = 0; // until when the pause button keeps what it shows: the server's answers to earlier presses are late
 
 export function begin(message, sender) {
   const again = hello !== null;
@@ -150,7 +153,7 @@ function common(extra) {
   return {
     cursor: { sync: { key: SYNC, setSeries: false }, drag: { x: true, y: false, setScale: false }, bind: { dblclick: () => () => { follow(); return null; } } },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
-    hooks: { setSelect: [select], draw: [marks], ready: [interact] },
+    hooks: { setSelect: [select], draw: [marks], ready: [(plot) => listen(plot, { span, zoomTo, zoom, pan, chooseAt })] },
     ...extra,
     scales: { x: { time: timed, auto: false, range: (plot, min, max) => [min, max] }, ...extra.scales },
   };
@@ -273,48 +276,11 @@ function select(plot) {
   plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
 }
 
-function interact(plot) {
-  const over = plot.over;
-  over.addEventListener("click", (event) => {
-    const away = (alarm) => Math.abs(plot.valToPos(alarm.x, "x") - event.offsetX);
-    const [nearest] = alarms.filter(isHere).sort((a, b) => away(a) - away(b));
-    if (nearest && away(nearest) <= 12) choose(nearest);
-  });
-  over.addEventListener("wheel", (event) => {
-    const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
-    if (!event.ctrlKey && !sideways) return; // the wheel alone scrolls the page
-    event.preventDefault();
-    const share = event.offsetX / over.clientWidth;
-    if (sideways) pan(Math.sign(event.deltaX || event.deltaY) * 0.15);
-    else zoom(event.deltaY > 0 ? 1.25 : 0.8, share);
-  }, { passive: false });
-  over.addEventListener("mousedown", (event) => { if (event.shiftKey) event.stopImmediatePropagation(); }, { capture: true });
-  const fingers = new Map(); // where each finger is, or the mouse while shift is held
-  let from = null; // what was below them when the last one came or went: [time, time]
-  const places = () => {
-    const box = over.getBoundingClientRect();
-    const shares = [...fingers.values()].map((x) => (x - box.left) / box.width).sort((a, b) => a - b);
-    return [shares[0], shares.length > 1 ? Math.max(shares.at(-1), shares[0] + 0.05) : shares[0]];
-  };
-  const hold = () => {
-    const [start, end] = span();
-    from = fingers.size ? places().map((share) => start + share * (end - start)) : null;
-  };
-  over.addEventListener("pointerdown", (event) => {
-    if (event.pointerType === "mouse" && !event.shiftKey) return;
-    fingers.set(event.pointerId, event.clientX);
-    over.setPointerCapture(event.pointerId);
-    hold();
-  });
-  over.addEventListener("pointermove", (event) => {
-    if (!fingers.has(event.pointerId) || Math.abs(event.clientX - fingers.get(event.pointerId)) < 2) return;
-    fingers.set(event.pointerId, event.clientX);
-    const [start, end] = span();
-    const [left, right] = places();
-    const width = right > left ? (from[1] - from[0]) / (right - left) : end - start; // two fingers zoom, one moves
-    zoomTo(from[0] - left * width, from[0] + (1 - left) * width);
-  });
-  for (const end of ["pointerup", "pointercancel"]) over.addEventListener(end, (event) => { if (fingers.delete(event.pointerId)) hold(); });
+// The alarm that is marked nearest to a place of a chart.
+function chooseAt(plot, offset) {
+  const away = (alarm) => Math.abs(plot.valToPos(alarm.x, "x") - offset);
+  const [nearest] = alarms.filter(isHere).sort((a, b) => away(a) - away(b));
+  if (nearest && away(nearest) <= 12) choose(nearest);
 }
 
 // Words and lists
@@ -329,8 +295,9 @@ function showStatus(message) {
   $("drifts").textContent = count(message.drifts);
   $("acknowledge-all").disabled = message.open_alarms === 0;
   if (hello.replay) {
-    $("stream-pause").setAttribute("aria-pressed", message.paused);
+    if (performance.now() >= held) $("stream-pause").setAttribute("aria-pressed", message.paused);
     $("stream-pause").disabled = $("pace").disabled = message.ended;
+    for (const option of $("pace").options) option.hidden = option.disabled = /\dx$/.test(option.value) && message.observations > 0 && !message.timed;
     if (document.activeElement !== $("pace")) choosePace(message.speed);
   }
   const doing = message.problem ? `Stopped: ${message.problem}.`
@@ -339,9 +306,11 @@ function showStatus(message) {
     : message.observations === 0 ? "Waiting for the first row …"
     : "Each row is predicted before it comes, then learnt from.";
   const key = message.key === null ? "" : ` You see ${message.key}.`;
-  const alarm = `Alarms mark the most unusual rows, about one row in ${Math.round(1 / hello.alarm_rate).toLocaleString("en")} (--alarm-rate): in a calm feed small things raise one, too.`;
-  const text = `${doing}${key} ${alarm}`;
-  if ($("stream-story").textContent !== text) $("stream-story").textContent = text;
+  const rate = Math.round(1 / hello.alarm_rate).toLocaleString("en");
+  const text = `${doing}${key} Alarms mark the most unusual rows, about one in ${rate}, also in a calm feed; the option `;
+  if ($("stream-story").firstChild?.data !== text) {
+    $("stream-story").replaceChildren(text, Object.assign(document.createElement("code"), { textContent: "--alarm-rate" }), " sets how many.");
+  }
   $("stream-story").classList.toggle("problem", message.problem !== null);
 }
 
@@ -383,7 +352,13 @@ function paceInWords(speed) {
 function makeControls() {
   $("pace").replaceChildren(...SPEEDS.map((speed) => new Option(paceInWords(speed), speed)));
   $("pace").onchange = () => say("speed", $("pace").value);
-  $("stream-pause").onclick = () => say("pause", $("stream-pause").getAttribute("aria-pressed") !== "true");
+  $("stream-pause").onclick = () => {
+    const paused = $("stream-pause").getAttribute("aria-pressed") !== "true";
+    $("stream-pause").setAttribute("aria-pressed", paused);
+    held = performance.now() + ANSWERED;
+    say("pause", paused);
+    setTimeout(() => { if (seen) showStatus(seen); }, ANSWERED);
+  };
   $("follow").onclick = follow;
   $("all").onclick = () => look({ last: hello.kept, start: null, end: null });
   $("in").onclick = () => zoom(0.5, 0.5);

@@ -3,7 +3,12 @@ import { Chart, calm } from "./chart.js";
 
 const $ = (id) => document.getElementById(id);
 const KEPT = 1500;
+const ANSWERED = 400; // milliseconds after which the server has answered a press
 const WORDS = { digits: "Digits", letters: "Letters", shapes: "Shapes", clothes: "Clothes", drawing: "My drawing" };
+const NETWORKS = {
+  LSTM: "Long short-term memory", GRU: "Gated recurrent unit", RNN: "Simple recurrent network", RHN: "Recurrent highway network",
+  eLSTM: "Element-wise LSTM", LRU: "Linear recurrent unit", ESN: "Echo state network",
+};
 const BUTTONS = { pause: "paused", freeze: "frozen", dream: "dreaming" };
 const KEYS = { p: "pause", n: "step", f: "freeze", d: "dream", s: "snapshot", b: "back" };
 const SLIDERS = {
@@ -15,12 +20,15 @@ const SLIDERS = {
 let say = () => {};
 let hello = null;
 let state = null;
+let latest = null; // the state as the server last sent it
+const held = {}; // until when a button that was pressed keeps what it shows
 let points = [];
 let charts = null;
 let waiting = null;
 let newest = null; // the last frame that was drawn
+let announced = null; // the last frame that was put into words and curves
 let drawn = 0;
-let announced = 0;
+let said = 0;
 let image = null; // one for all pictures, so that there is nothing to clean up 75 times a second
 
 export function begin(message, sender) {
@@ -28,7 +36,7 @@ export function begin(message, sender) {
   [hello, say] = [message, sender];
   points = message.curve;
   $("clothes").textContent = `Clothes are ${message.clothes.replaceAll("`", "")}.`;
-  $("rival").replaceChildren(...Object.entries(message.rivals).map(([name, label]) => new Option(label, name)));
+  listLearners(message.rivals);
   if (again) return;
   $("calm").checked = calm.matches;
   charts = { errors: new Chart($("errors"), 190, errorOptions), surprise: new Chart($("surprise"), 150, surpriseOptions) };
@@ -51,17 +59,17 @@ export function receive(message, payload) {
 // Pictures and curves are drawn when the browser is ready for them, whatever comes in between is left out.
 function paint(now) {
   requestAnimationFrame(paint);
-  if (!waiting || !state || ($("calm").checked && now - drawn < 500)) return;
-  const { message, pixels } = waiting;
-  [newest, waiting] = [message, null];
-  const size = hello.canvas ** 2;
-  ["truth", "expected-0", "expected-1"].forEach((id, index) => picture($(id), pixels.subarray(index * size, (index + 1) * size)));
-  if (now - announced > 400) {
-    announced = now;
-    tell(message);
+  if (waiting && state && !($("calm").checked && now - drawn < 500)) {
+    const { message, pixels } = waiting;
+    [newest, waiting, drawn] = [message, null, now];
+    const size = hello.canvas ** 2;
+    ["truth", "expected-0", "expected-1"].forEach((id, index) => picture($(id), pixels.subarray(index * size, (index + 1) * size)));
+  }
+  if (newest !== announced && now - said > 400) {
+    [announced, said] = [newest, now];
+    tell(newest);
     drawCurves();
   }
-  drawn = now;
 }
 
 function picture(canvas, grey) {
@@ -81,7 +89,7 @@ function drawCurves() {
   if (layers > 0) charts.surprise.set([x, column(4), column(5)]);
 }
 
-// The first errors are huge: what matters is how they compare with repeating the last picture, and where they are now.
+// The first errors are huge: what matters is how they compare with repeating the last frame, and where they are now.
 const errorRange = (plot, low, high) => {
   const copied = (plot.data[3] ?? []).filter((value) => value !== null);
   const now = [plot.data[1]?.at(-1) ?? 0, plot.data[2]?.at(-1) ?? 0];
@@ -105,9 +113,9 @@ function errorOptions(colour) {
     scales: { ...onFrames.scales, y: { range: errorRange } },
     series: [
       whole,
-      { label: "P-TNCN", stroke: colour("mine"), width: 2, value: fixed(1) },
-      { label, stroke: colour("other"), width: 2, value: fixed(1) },
-      { label: "last picture again", stroke: colour("copy"), width: 1.5, dash: [5, 4], value: fixed(1) },
+      { label: "P-TNCN", stroke: colour("mine"), width: 2, points: { show: false }, value: fixed(1) },
+      { label, stroke: colour("other"), width: 2, points: { show: false }, value: fixed(1) },
+      { label: "last frame again", stroke: colour("copy"), width: 1.5, dash: [5, 4], points: { show: false }, value: fixed(1) },
     ],
   };
 }
@@ -118,8 +126,8 @@ function surpriseOptions(colour) {
     scales: { ...onFrames.scales, y: { range: usualRange } },
     series: [
       whole,
-      { label: "layer 1", stroke: colour("mine"), width: 1.6, value: fixed(2) },
-      { label: "layer 2", stroke: colour("drift"), width: 1.6, value: fixed(2) },
+      { label: "layer 1", stroke: colour("mine"), width: 1.6, points: { show: false }, value: fixed(2) },
+      { label: "layer 2", stroke: colour("drift"), width: 1.6, points: { show: false }, value: fixed(2) },
     ],
   };
 }
@@ -148,12 +156,12 @@ function story(number, mine, other, copied) {
   const parts = [];
   if (state.paused) parts.push("The world is paused.");
   if (state.dreaming) parts.push("Both learners dream: they see their own guesses, and their error says how far the dream has drifted from the world.");
-  if (state.frozen) parts.push("Weights are frozen: nothing is learnt. The P-TNCN still corrects its state with each picture.");
+  if (state.frozen) parts.push("Weights are frozen: nothing is learnt. The P-TNCN still corrects its state with each frame.");
   if (hurt.length) parts.push(`Lesioned: ${hurt.join(", ")}.`);
   if (mine !== null && other !== null && copied) {
     const share = (error) => `${Math.round((100 * error) / copied)} %`;
     const ahead = mine < 0.98 * other ? `${first.label} is ahead.` : other < 0.98 * mine ? `${second.label} is ahead.` : "They are about equal.";
-    parts.push(`After ${number.toLocaleString("en")} pictures the ${first.label} makes ${share(mine)} and the ${second.label} ${share(other)} of the error of repeating the last picture. ${ahead}`);
+    parts.push(`After ${number.toLocaleString("en")} frames the ${first.label} makes ${share(mine)} and the ${second.label} ${share(other)} of the error of repeating the last frame. ${ahead}`);
   } else {
     parts.push("The learners have just begun.");
   }
@@ -161,6 +169,17 @@ function story(number, mine, other, copied) {
 }
 
 // Controls
+
+// Learners by the kind of network, which is what their labels begin with.
+function listLearners(rivals) {
+  const groups = new Map();
+  for (const [name, label] of Object.entries(rivals)) {
+    const kind = NETWORKS[label.split(" (")[0]] ?? "Others";
+    if (!groups.has(kind)) groups.set(kind, Object.assign(document.createElement("optgroup"), { label: kind }));
+    groups.get(kind).append(new Option(label, name));
+  }
+  $("rival").replaceChildren(...groups.values());
+}
 
 function makeControls() {
   const kinds = [...hello.kinds, "drawing"];
@@ -184,7 +203,7 @@ function makeControls() {
     $(id).oninput = () => { $(`${id}-value`).textContent = SLIDERS[id](Number($(id).value)); };
     $(id).onchange = () => say(id, Number($(id).value));
   }
-  for (const [id, flag] of Object.entries(BUTTONS)) $(id).onclick = () => say(id, !state[flag]);
+  for (const [id, flag] of Object.entries(BUTTONS)) $(id).onclick = () => toggle(id, flag);
   for (const id of ["step", "snapshot", "back", "restart"]) $(id).onclick = () => say(id);
   $("rival").onchange = () => say("rival", $("rival").value);
   document.addEventListener("keydown", (event) => {
@@ -194,9 +213,21 @@ function makeControls() {
   });
 }
 
+// The next press of a button counts from this one: the server's answers to earlier presses are late, and wait.
+function toggle(id, flag) {
+  state[flag] = !state[flag];
+  held[flag] = performance.now() + ANSWERED;
+  $(id).setAttribute("aria-pressed", state[flag]);
+  say(id, state[flag]);
+  setTimeout(() => showState(latest), ANSWERED);
+}
+
 function showState(message) {
-  const renamed = state?.learners[1].label !== message.learners[1].label;
-  state = message;
+  const before = state;
+  const renamed = before?.learners[1].label !== message.learners[1].label;
+  latest = message;
+  state = { ...message };
+  for (const flag of Object.values(BUTTONS)) if (performance.now() < (held[flag] ?? 0)) state[flag] = before[flag];
   for (const button of $("kinds").children) {
     const chosen = button.dataset.kind === state.kind;
     button.setAttribute("aria-checked", chosen);
@@ -216,6 +247,7 @@ function showState(message) {
   $("strip").style.left = `${(100 * left) / hello.canvas}%`;
   $("strip").style.width = `${(100 * (right - left)) / hello.canvas}%`;
   $("rival").value = state.learners[1].name;
+  $("rival").title = `${state.learners[1].about}. Choose another learner here.`;
   showLesions();
   $("honest").textContent = honesty();
   $("settings").replaceChildren(...state.learners.map((each) => {
@@ -235,7 +267,12 @@ function showLesions() {
     place.replaceChildren(...state.learners.flatMap((learner, index) => learner.parts.map((part) => {
       const button = Object.assign(document.createElement("button"), { type: "button", textContent: `${learner.label}: ${part}` });
       Object.assign(button.dataset, { learner: index, part });
-      button.onclick = () => say("lesion", { learner: index, part, on: !state.learners[index].lesions.includes(part) });
+      button.onclick = () => {
+        const held = state.learners[index];
+        const on = !held.lesions.includes(part);
+        held.lesions = on ? [...held.lesions, part] : held.lesions.filter((each) => each !== part);
+        say("lesion", { learner: index, part, on });
+      };
       return button;
     })));
   }
@@ -255,7 +292,7 @@ function honesty() {
   const search = second.searched
     ? "Their step sizes were chosen by the same search, on other worlds than this one."
     : second.weights ? `The step size of the P-TNCN was searched for on other worlds; the ${second.label} has its usual one.` : "";
-  return `Both see the same pictures in the same order, and begin each scene of 60 pictures with an empty state. ${size} ${search} Errors, surprise and costs are running means over about 20 pictures; costs are processor time of the learner alone, in one thread.`;
+  return `Both see the same frames in the same order, and begin each scene of 60 frames with an empty state. ${size} ${search} Errors, surprise and costs are running means over about 20 frames; costs are processor time of the learner alone, in one thread.`;
 }
 
 // Drawing
