@@ -185,7 +185,7 @@ class Browser:
             socket.send(json.dumps({"id": 1, "method": "Target.createTarget", "params": wanted}))
             target = json.loads(socket.recv(timeout=60))["result"]["targetId"]
         address = f"ws://{self._address}/devtools/page/{target}"
-        self._sockets.append(connect(address, max_size=None, max_queue=None, compression=None))
+        self._sockets.append(connect(address, max_size=None, max_queue=None, compression=None, ping_interval=None))
         return Window(self._sockets[-1])
 
     def close(self) -> None:

@@ -297,7 +297,7 @@ def test_a_replay_is_paused_and_changes_its_speed(window):
         assert window.run("return document.getElementById('pace').selectedOptions[0].text") == "20 rows a second"
         click(window, "#stream-pause")
         wait(lambda: page.pace.paused and pressed(window, "stream-pause"))
-        assert text(window, "stream-story").startswith("Paused.")
+        wait(lambda: text(window, "stream-story").startswith("Paused."))
         put(window, "pace", "600x")
         wait(lambda: page.pace.speed == "600x")
         click(window, "#stream-pause")
