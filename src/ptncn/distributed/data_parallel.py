@@ -52,7 +52,7 @@ class DataParallel:
         self._divide_moments()
 
     def rows(self, batch_size: int) -> slice:
-        """The rows of a batch that `step` is to be given on this rank."""
+        """The rows of a batch that this rank passes to `step`."""
         return slice(0, batch_size) if self.whole else self.ranks.share(batch_size)
 
     def begin(self, batch_size: int) -> PTNCNState:
@@ -60,7 +60,7 @@ class DataParallel:
         return self.net.begin(batch_size)
 
     def step(self, x: Tensor, state: PTNCNState, *, learn: bool = True, mask: Tensor | None = None) -> PTNCNStep:
-        """As the network's own; `x` and `mask` are this rank's rows, the result has those of all ranks."""
+        """Like the network's `step`; `x` and `mask` have this rank's rows, the result has those of all ranks."""
         if not self.whole:
             x, mask = self._gather(x, state, mask)
         return self.net.step(x, state, learn=learn, mask=mask)
@@ -72,7 +72,7 @@ class DataParallel:
         return self.net.predict(state)
 
     def dream(self, state: PTNCNState, steps: int, *, sample: bool = False) -> Tensor:
-        """As the network's own."""
+        """Like the network's."""
         whole, self.whole = self.whole, True
         try:
             return self.net.dream(state, steps, sample=sample)
@@ -93,7 +93,7 @@ class DataParallel:
         return self.net.options()
 
     def snapshot(self) -> dict[str, Any]:
-        """That of the whole network; all ranks have to ask for it."""
+        """The snapshot of the whole network; all ranks must call this."""
         tree = self.net.snapshot()
         for name, part in self._divided().items():
             tree["weights"][name] = part.whole(part.weight)
@@ -104,7 +104,7 @@ class DataParallel:
         return tree
 
     def restore(self, tree: Mapping[str, Any]) -> None:
-        """Take over a snapshot of the network, whatever the number of ranks that made it."""
+        """Restore a snapshot of the network, made by any number of ranks."""
         weights, queues = dict(tree["weights"]), dict(tree["postponed"])
         moments = dict(tree["learning"]["moments"])
         for name, part in self._divided().items():
@@ -145,7 +145,7 @@ class DataParallel:
         return {name: part for name, part in parts.items() if isinstance(part, UnitSynapses)}
 
     def _divided_moments(self, name: str, part: UnitSynapses) -> list[str]:
-        """The moments that are as large as the weights; those of Adafactor are not, and every rank has them."""
+        """The moments with the weights' shape; Adafactor's are smaller, and every rank has all of them."""
         optimizer = self.net.learning.optimizer
         named = {f"{name}_{moment}" for moment in optimizer.moments}
         return [key for key, value in optimizer.named_buffers() if key in named and value.dim() == 2]
@@ -158,7 +158,7 @@ class DataParallel:
 
 
 def describe(net: PTNCN) -> dict[str, str]:
-    """What has to be the same on all ranks."""
+    """Values that must be equal on all ranks."""
     from ptncn import __version__
 
     weights = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""Layer parallel, the P of the name: each rank holds some layers and speaks to the ranks next to it.
+"""Layer parallel, the P of the name: each rank has some layers and exchanges messages with its neighbours.
 
 A layer reads the states that its neighbours had at the previous step, so all layers compute at the same time. At the
 boundary between two ranks these cross in each step, (B, n) each:
@@ -59,7 +59,7 @@ class LayerParallel:
         return self.held.stop == len(self.net.sizes) - 1
 
     def begin(self, batch_size: int) -> PTNCNState:
-        """A state for new sequences; what it says of layers that are not near those of this rank means nothing."""
+        """A state for new sequences; only the layers of this rank and their neighbours are valid in it."""
         return self.net.begin(batch_size)
 
     @torch.no_grad()
@@ -92,7 +92,7 @@ class LayerParallel:
         return self.net.options()
 
     def snapshot(self) -> dict[str, Any]:
-        """That of the whole network; all ranks have to ask for it."""
+        """The snapshot of the whole network; all ranks must call this."""
         tree = self.net.snapshot()
         names = sorted(tree["weights"])
         owners = [rank for rank, count in enumerate(self.counts) for _ in range(count)]
@@ -159,7 +159,7 @@ class _Step:
     def _correct(
         self, a: list[Tensor], z: list[Tensor]
     ) -> tuple[list[Tensor], list[Tensor], list[Tensor], Tensor, Tensor | None]:
-        """As `equations.correct`; the errors at the boundaries come from an exchange."""
+        """Like `equations.correct`; the errors at the boundaries come from an exchange."""
         y, layers, exchange = z, self.layers, self.shared.neighbours.exchange
         first: tuple[list[Tensor], list[Tensor], Tensor, Tensor | None] | None = None
         for _ in range(self.config.corrections):
@@ -217,7 +217,7 @@ class _Step:
         self.net.learning.apply_updates(synapses, updates, state.batch_size)
 
     def _remember(self, z: list[Tensor], y: list[Tensor], e_z: list[Tensor], z_below: Tensor, came: Received) -> None:
-        """Take over the states of these layers and of their neighbours."""
+        """Copy the states of these layers and of their neighbours."""
         state, held = self.state, self.shared.held
         numbers = range(held.start + 1, held.stop + 1)
         corrected = dict(zip(numbers, y, strict=True))
@@ -234,7 +234,7 @@ class _Step:
                 memory.advance(state.held, u, layer.memory, self.mask)
 
     def _all(self, known: Mapping[int, Tensor]) -> list[Tensor]:
-        """(B, n) of each layer 1 … L, zeros for those that are not known here."""
+        """(B, n) of each layer 1 … L, zeros for layers that this rank does not have."""
         rows, sizes = len(self.x), self.net.sizes
         return [
             known[number] if number in known else self.x.new_zeros(1, 1).expand(rows, sizes[number])

@@ -25,11 +25,11 @@ from ptncn.system import usable_cores
 SPIN = 0.002
 """Seconds that a rank looks for data before it sleeps, where all ranks of the host have cores of their own."""
 WORD, TOKEN = 64, 16
-"""Bytes of an address, and of what a rank shows to be let in."""
+"""Bytes of an address, and of the token with which a rank connects."""
 
 
 class Message:
-    """Bytes on their way; `left` of them have not been sent, or have not come."""
+    """A message in transit; `left` bytes remain to be sent or received."""
 
     __slots__ = ("left", "view")
 
@@ -51,15 +51,15 @@ class Mesh:
         self._spin = SPIN if here * torch.get_num_threads() <= usable_cores() else 0.0
 
     def send(self, peer: int, tensor: Tensor) -> Message:
-        """Begin to send a contiguous tensor, which has to stay as it is until the message is finished."""
+        """Start sending a contiguous tensor, which must not change until the message is finished."""
         return self._add(self._out[peer], tensor)
 
     def receive(self, peer: int, tensor: Tensor) -> Message:
-        """Let what comes next from a rank go into a contiguous tensor."""
+        """Receive the next message of a rank into a contiguous tensor."""
         return self._add(self._in[peer], tensor)
 
     def finish(self, messages: Iterable[Message]) -> None:
-        """Return when these messages, and those before them, have been sent and have come."""
+        """Wait until these messages, and those before them, have been sent or received."""
         waiting = [message for message in messages if message.left]
         moved = time.monotonic()
         while waiting:
@@ -72,7 +72,7 @@ class Mesh:
                 self._sleep()
 
     def move(self) -> bool:
-        """Send and take in what is possible at once; whether that was anything."""
+        """Send and receive what is possible without waiting; returns whether that was anything."""
         moved = False
         for peer, connection in self._sockets.items():
             for queue, work in ((self._out[peer], connection.send), (self._in[peer], connection.recv_into)):
@@ -117,7 +117,7 @@ def _drain(queue: deque[Message], work: Any, peer: int) -> bool:
 
 
 def _connected(rank: int, size: int, group: dist.ProcessGroup | None, timeout: float) -> dict[int, socket.socket]:
-    """Sockets to all other ranks: each connects to those before it, and lets in those after it."""
+    """Sockets to all other ranks: each connects to those before it and accepts those after it."""
     with socket.create_server((_own_address(), 0), backlog=size) as server:
         server.settimeout(timeout)
         host, port = server.getsockname()[:2]

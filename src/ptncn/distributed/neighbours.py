@@ -1,4 +1,4 @@
-"""Messages between ranks that hold neighbouring layers."""
+"""Messages between ranks with neighbouring layers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ptncn.distributed.mesh import Message
 from ptncn.distributed.ranks import Ranks
 
 Received = tuple[list[Tensor], list[Tensor]]
-"""What came from the rank below, and what from the one above."""
+"""The messages received from the ranks below and above."""
 
 
 class Neighbours:
-    """The ranks that hold the layers below and above. Both ends make the same calls in the same order."""
+    """The ranks with the layers below and above. Both ends make the same calls in the same order."""
 
     def __init__(self, ranks: Ranks) -> None:
         self.ranks = ranks

@@ -1,4 +1,4 @@
-"""The processes that share a network, and what they say to each other."""
+"""The processes that share a network, and their messages."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ptncn.system import one_line
 WORD = 64
 """Bytes of a value that ranks compare."""
 PATIENCE = timedelta(minutes=5)
-"""How long a rank waits for the others before it takes them for lost."""
+"""How long a rank waits for the others before it considers them lost."""
 
 
 class RanksError(ValueError):
-    """The ranks do not fit each other, or cannot reach each other."""
+    """The ranks are inconsistent, or cannot reach each other."""
 
 
 @contextmanager
 def connect(timeout: timedelta = PATIENCE) -> Iterator[Ranks]:
-    """Join the ranks that `torchrun` started; alone where it did not."""
+    """Join the ranks that `torchrun` started, or form a group of one."""
     if "RANK" not in os.environ:
         os.environ |= {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
     address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
@@ -63,7 +63,7 @@ class Ranks:
 
     @contextmanager
     def reaching(self) -> Iterator[None]:
-        """Around what needs the others: they are lost if it fails."""
+        """Guards an exchange: if it fails, the other ranks are lost."""
         try:
             yield
         except (RuntimeError, OSError) as error:
@@ -76,14 +76,14 @@ class Ranks:
         return slice(min(self.rank * each, count), min((self.rank + 1) * each, count))
 
     def gather_rows(self, own: Tensor, count: int) -> Tensor:
-        """(count, n) the rows of all ranks, in the order of ranks; they are there after `arrive`."""
+        """(count, n) the rows of all ranks, in the order of ranks; complete after `arrive`."""
         each = -(-count // self.size)
         whole = own.new_empty(each * self.size, *own.shape[1:])
         self._gather(whole, _padded(own, each))
         return whole[:count]
 
     def gather_columns(self, own: Tensor, count: int) -> Tensor:
-        """(B, count) the columns of all ranks; they are there after `arrive`."""
+        """(B, count) the columns of all ranks; complete after `arrive`."""
         each, rows = -(-count // self.size), len(own)
         blocks = own.new_empty(self.size, rows, each)
         whole = own.new_empty(rows, count)
@@ -112,13 +112,13 @@ class Ranks:
         return value.copy_(parts.sum(0).view_as(value))
 
     def spread(self, value: Tensor, source: int) -> Tensor:
-        """What rank `source` has, into `value` of all ranks."""
+        """Copy `value` of rank `source` to all ranks."""
         with self.reaching():
             dist.broadcast(value, group=self.group, group_src=source)
         return value
 
     def spread_rows(self, value: Tensor, source: int) -> Tensor:
-        """The same for a tensor of which the others do not know the number of rows."""
+        """The same for a tensor whose number of rows the others do not know."""
         rows = int(self.spread(torch.tensor([len(value)]), source))
         value = value.contiguous() if rows == len(value) else value.new_empty(rows, *value.shape[1:])
         return self.spread(value, source) if rows else value

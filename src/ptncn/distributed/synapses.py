@@ -1,4 +1,4 @@
-"""Matrices whose products the ranks share: each makes some rows of them, or some columns."""
+"""Matrices whose products are divided among ranks, by rows or by columns."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class UnitSynapses(_Shared):
         return self.ranks.add_up(super().row_norms().square_()).sqrt_()
 
     def postpones(self, rows: int, keep: float = 1.0) -> bool:
-        """Never: what is queued would have to be gathered for a checkpoint."""
+        """Never: a queue would have to be gathered for a checkpoint."""
         return False
 
     def whole(self, own: Tensor) -> Tensor:

@@ -32,7 +32,7 @@ class Command(NamedTuple):
 
 
 def parse(text: str, checks: Mapping[str, Check]) -> Command:
-    """The command that a text stands for; a ValueError says what is wrong with it.
+    """Parse a command; raises a ValueError with the reason if it is invalid.
 
     >>> parse('{"type": "objects", "value": 3}', {"objects": whole(1, 5)})
     Command(type='objects', value=3)
@@ -121,7 +121,7 @@ def number(low: float, high: float) -> Check:
 
 
 def one_of(choices: Callable[[], list[str]]) -> Check:
-    """The choices are asked for at each check, because they may change."""
+    """The choices are read at each check, because they may change."""
 
     def check(value: Any) -> str:
         if not isinstance(value, str) or value not in choices():

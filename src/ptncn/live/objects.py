@@ -53,7 +53,7 @@ KINDS: dict[str, Callable[[], Images]] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What a visitor can change about the world."""
+    """Settings of the world that a visitor can change."""
 
     kind: str = "digits"
     objects: int = 2
@@ -74,13 +74,13 @@ class World:
         self._begin()
 
     def change(self, **changes: object) -> None:
-        """Take over other settings; a new scene begins with them."""
+        """Change the settings; a new scene starts with them."""
         self.settings = replace(self.settings, **changes)  # type: ignore[arg-type]
         self.scene, self.frame = self.scene + 1, 0
         self._begin()
 
     def draw(self, pixels: bytes) -> None:
-        """Let the visitor's drawing be the object of the world."""
+        """Use the visitor's drawing as the object of the world."""
         image = np.frombuffer(pixels, np.uint8).reshape(1, PAD, PAD)
         self.drawing = Images(DRAWING, image, np.zeros(1, np.uint8))
         self.change(kind=DRAWING)

@@ -35,7 +35,7 @@ class Pace:
         self.set(speed)
 
     def set(self, speed: str) -> None:
-        """Another speed, from now on."""
+        """Change the speed."""
         self._factor, self._rate = parse_speed(speed)
         self.speed = speed
         self._begin()
@@ -62,7 +62,7 @@ class Pace:
         return 0 if ahead > 0 else 1 if step <= 0 else min(most, int(-ahead / step) + 1)
 
     def took(self, rows: int, moment: float) -> None:
-        """So many rows were taken, the last of them with this timestamp, in seconds."""
+        """Record that `rows` rows were taken, the last with this timestamp in seconds."""
         if self._factor is not None and math.isnan(moment):
             raise ValueError(f"speed: {self.speed} needs timestamps, and there are none; try 20/s or max")
         self._rows += rows

@@ -20,7 +20,7 @@ UNITS = (128, 64)
 FIXED: dict[str, dict[str, Any]] = {
     PTNCN: {
         "optimizer": "rmsprop",
-        "rescale": "none",  # RMSprop sets the size of a step itself
+        "rescale": "none",  # RMSprop sets the step size itself
         "error_rule": "transpose",
         "error_lr_factor": 0.03,  # on videos a slowly learning E is best
         "biases": False,
@@ -73,13 +73,13 @@ class Runner:
         return step.prediction.detach()
 
     def parts(self) -> list[str]:
-        """What can be lesioned: each layer of a P-TNCN, the hidden layer of other networks."""
+        """Parts that can be lesioned: each layer of a P-TNCN, the hidden layer of other networks."""
         if self.name == PTNCN:
             return [f"layer {number}" for number in range(1, len(self.learner.options()["hidden_sizes"]) + 1)]
         return ["hidden layer"] if self._weights_of("hidden layer") else []
 
     def lesion(self, part: str, on: bool) -> None:
-        """Hold all weights of a part at zero, or put back those it had."""
+        """Keep all weights of a part at zero, or restore them."""
         weights = self._weights_of(part)
         if on and part not in self._lesions:
             self._lesions[part] = {name: weight.detach().clone() for name, weight in weights.items()}

@@ -34,7 +34,7 @@ MOST_VISITORS = 16
 MOST_MESSAGES = 60
 """Messages that a visitor may send in a second."""
 LOOK = 0.008
-"""Seconds between two looks for something new."""
+"""Seconds between two checks for something new."""
 PATIENCE = 30.0
 """Seconds after which a visitor who takes no message is disconnected."""
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".LICENSE": "text/plain"}
@@ -121,7 +121,7 @@ def make_app(page: Page, *, token: str | None = None) -> ASGIApp:
 
 
 async def _receive(page: Page, websocket: WebSocket, visitor: Visitor) -> int | None:
-    """Take a visitor's messages; one that is wrong is refused, and nothing else happens.
+    """Receive a visitor's messages; an invalid one is refused, with no other effect.
 
     Returns when the visitor is gone, or the code to close the connection with when a message was too much.
     """

@@ -33,7 +33,7 @@ from ptncn.streaming.session import BLOCK, KEYED_BLOCK
 from ptncn.system import one_line
 
 ROWS, KEYED_ROWS = 100_000, 5_000
-"""Rows that are kept to look back at: of the only stream, and of each of many."""
+"""Rows kept for looking back: of a single stream, and of each of many."""
 MOST_KEYS = 1_000
 MOST_TARGETS = 12
 MOST_ALARMS = 500
@@ -140,7 +140,7 @@ class StreamPage:
             self._thread.join()
 
     def finish(self) -> None:
-        """Nothing more will come; the page stays."""
+        """The stream has ended; the page stays open."""
         with self._lock:  # no change of the version may be lost, or a visitor would miss the last rows
             self.ended = True
             self._version += 1
@@ -153,7 +153,7 @@ class StreamPage:
         self.timed = math.isfinite(self._moment(results)) and self._moment(results) > 1e8
 
     def _positions(self, results: Results) -> Table:
-        """Where each row is on the x axis; never before the one in front of it."""
+        """Positions of rows on the x axis, in ascending order."""
         if not self.timed:
             return np.arange(results.first, results.first + len(results), dtype=np.float64)
         assert results.timestamps is not None
@@ -170,7 +170,7 @@ class StreamPage:
         return float(self.stream.clock.parser.parse(results.timestamps[-1:])[0])
 
     def _track(self, key: str) -> Track:
-        """The track of a key, now the last of the dict; the one that was not seen for longest goes."""
+        """The track of a key, moved to the end of the dict; the least recently used one is dropped."""
         track = self._tracks.pop(key, None)
         if track is None:
             keyed = self.stream.options.key is not None
@@ -211,7 +211,7 @@ class StreamPage:
     # From the server
 
     def hello(self) -> dict[str, Any]:
-        """What a new visitor needs to know once."""
+        """Data that a new visitor needs once."""
         options = self.stream.options
         return {
             "source": self.source,
@@ -260,7 +260,7 @@ class StreamPage:
         return [pack(header, thin.T.tobytes() + fan.transpose(2, 1, 0).tobytes())]
 
     def download(self, key: str | None, start: float | None, end: float | None) -> Iterator[str]:
-        """What is seen as CSV, every row of it."""
+        """The visible rows as CSV."""
         with self._lock:
             track = self._tracks.get(key or "")
             rows = np.empty((0, TARGETS)) if track is None else track.ring.window(start, end)[1]

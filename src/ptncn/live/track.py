@@ -1,4 +1,4 @@
-"""What is kept of one stream for its page: the last rows, thinned out for a screen, the forecast and open alarms."""
+"""The data of one stream for its page: the last rows, thinned out for a screen, the forecast and open alarms."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Track:
         self._middle = MiddleHalf()
         self.open_alarms = 0
         self.trouble = 0.0
-        """The severities of open alarms, added up."""
+        """The sum of the severities of open alarms."""
         self.highest = 0.0
         """The highest anomaly score of late, fading away."""
         self._next = np.full((EACH - 2, targets), np.nan)
@@ -223,7 +223,7 @@ class Ring:
     def __init__(self, columns: int, capacity: int) -> None:
         self.capacity = capacity
         self.total = 0
-        """Rows that ever came."""
+        """Rows so far."""
         self._rows = np.empty((min(capacity, 256), columns))
 
     def __len__(self) -> int:

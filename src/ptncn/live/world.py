@@ -56,7 +56,7 @@ class WorldPage:
         self.latest = b""
         """The newest frame, packed."""
         self.changes = 0
-        """Rises when `state` says something else."""
+        """Increases when `state` changes."""
         self.problem: str | None = None
         self._clothes = load_clothes()[1]
         self._snapshot: dict[str, Any] | None = None
@@ -81,10 +81,10 @@ class WorldPage:
             **dict.fromkeys(("step", "snapshot", "back", "restart"), nothing),
         }
 
-    # What the server asks for
+    # For the server
 
     def hello(self) -> dict[str, Any]:
-        """What a new visitor needs to know once."""
+        """Data that a new visitor needs once."""
         return {
             "kinds": [*KINDS],
             "clothes": self._clothes,
@@ -96,7 +96,7 @@ class WorldPage:
         }
 
     def receive(self, command: Command, visitor: Visitor) -> None:
-        """Do what a visitor asks for before the next frame."""
+        """Queue a visitor's command for the next frame."""
         if command.type == "lesion":
             parts, wanted = self.runners[command.value["learner"]].parts(), command.value["part"]
             if wanted not in parts:

@@ -126,7 +126,7 @@ class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  
         yield pd.DataFrame(_columns(results, seen), columns=self.columns)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
-        """Forget a key that fell silent."""
+        """Forget a key that has become silent."""
         import pandas as pd
 
         _, seen = self.blob.get() or (None, 0)
@@ -139,7 +139,7 @@ class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  
 
 
 _made: dict[str, Advance] = {}
-"""What this Python worker keeps from batch to batch, by the options."""
+"""What this Python worker keeps between batches, by options."""
 
 
 def _advance(options: Mapping[str, Any], keep: int) -> Advance:

@@ -1,4 +1,4 @@
-"""Spark on this machine, and what it needs."""
+"""A local Spark session and its requirements."""
 
 from __future__ import annotations
 
