@@ -11,15 +11,15 @@ from typing import Any
 import torch
 
 BULK = (0.1, 0.02)
-"""Where the tail is measured: the surprises that such shares of the window exceed. A few anomalies hardly move them."""
+"""The tail is measured at the surprises that these shares of the window exceed; a few anomalies hardly move them."""
 GROSS = 0.2
 """Gross is what a tail that falls off like a power exceeds with this share of the alarm rate."""
 FAR = 3.0
 """Gross is also what exceeds the threshold of the alarm so many times, where tails are so heavy that this is less."""
 ECHO = 5
-"""Observations that are left out on account of a gross one: itself, and those that follow on it."""
+"""Observations left out because of a gross one: itself and those that follow."""
 MOST_GROSS = 0.02
-"""The share of gross surprises up to which they are anomalies; where there are more of them, that is how things are."""
+"""Gross surprises are anomalies up to this share; if there are more, they are normal."""
 
 
 class Calibrator:

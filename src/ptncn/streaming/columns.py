@@ -76,7 +76,7 @@ class Columns:
         self._order: tuple[str, ...] = ()
 
     def begin(self, block: Block, source: str) -> list[str]:
-        """Choose by the first row; the columns that were left out because they hold text."""
+        """Choose by the first row; returns the columns left out because they contain text."""
         names = [name for name in block.names if isinstance(name, str)]
         first = dict(zip(block.names, block.rows[0], strict=True))
         for what, wanted in (("timestamp", self.timestamp), ("key", self.key)):
@@ -124,9 +124,9 @@ class Columns:
         return [index for index, name in enumerate(self.names) for _ in range(self._size(name))]
 
     def encode(self, block: Block, source: str) -> tuple[Vector, list[tuple[int, RowError]]]:
-        """(n, width) entries with NaN where nothing was observed, and the number of each row that is not understood.
+        """(n, width) entries with NaN where nothing was observed, and the number of each row that cannot be read.
 
-        A value that is not understood counts as missing; in a row with other columns everything does.
+        A value that cannot be read counts as missing; in a row with other columns, every value does.
         """
         names = (*self.names, *self.features)
         if not self._known.issuperset(block.names) or not self._known.issubset(block.names):
@@ -165,7 +165,7 @@ class Columns:
         return [None] * len(block) if place is None else [row[place] for row in block.rows]
 
     def decode(self, entries: Sequence[float]) -> dict[str, Value]:
-        """(target_width,) back to one value a target: the likeliest category, None for NaN."""
+        """(target_width,) back to one value per target: the most likely category, None for NaN."""
         values: dict[str, Value] = {}
         at = 0
         for name in self.names:
@@ -225,7 +225,7 @@ class Columns:
     def _numbers(
         self, name: str, values: list[Any], block: Block, source: str, bad: list[tuple[int, RowError]]
     ) -> list[float]:
-        """A column of numbers; what is not one is noted in `bad`."""
+        """A column of numbers; values that are not numbers are listed in `bad`."""
         if self.decimal == ".":
             try:
                 numbers = list(map(float, values))

@@ -1,4 +1,4 @@
-"""Watching the surprise for a lasting change, and what to do about it."""
+"""Detect a lasting change of the surprise, and react to it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PageHinkley:
         rate = 1.0 / self._count
         off = x - self._mean
         usual = self._deviation or abs(off) or 1.0
-        # a value counts at most as four usual ones, so that a single spike is no drift
+        # a value counts as at most four usual ones, so that a single spike is not a drift
         excess = min(off / usual, 4.0) - self.slack
         self._mean += rate * off
         self._deviation += rate * (abs(off) - self._deviation)
@@ -66,7 +66,7 @@ ACTIONS = ("report", "raise-lr", "checkpoint")
 
 
 class Detector(Protocol):
-    """River's drift detectors are like this: `update` takes a number, `drift_detected` is about the last one."""
+    """The protocol of River's drift detectors: `update` takes a number, `drift_detected` refers to the last one."""
 
     @property
     def drift_detected(self) -> bool: ...
@@ -102,7 +102,7 @@ class DriftListener:
             raise StreamError(f"the learner {learner.kind!r} has no step size `lr` that could be raised at a drift")
 
     def listen(self, surprise: float, learner: Learner) -> bool:
-        """Whether this surprise made the drift certain."""
+        """Whether a drift is detected at this surprise."""
         self._lower(learner)
         self.detector.update(surprise)
         if self._remembered is not None:

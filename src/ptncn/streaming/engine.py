@@ -1,4 +1,4 @@
-"""What an engine does for a stream, and the engine around any learner of the library."""
+"""The protocol of engines, and the engine for any learner."""
 
 from __future__ import annotations
 
@@ -52,20 +52,20 @@ class Engine(Protocol):
         unknown ones, and (h, c) calendar inputs. Nothing changes."""
 
     def state(self, slots: Sequence[int]) -> dict[str, Any]:
-        """Everything that makes the streams of some slots: a tree of arrays, numbers, text, lists and dicts."""
+        """The state of the streams in some slots: a tree of arrays, numbers, text, lists and dicts."""
 
     def restore(self, slots: Sequence[int], state: Mapping[str, Any]) -> None:
         """Continue these streams in as many slots."""
 
     def shared_state(self) -> dict[str, Any]:
-        """What the slots have in common."""
+        """What all slots share."""
 
     def restore_shared(self, state: Mapping[str, Any]) -> None: ...
 
 
 @dataclasses.dataclass
 class Cell:
-    """One stream: a predictor with the state of its learner, and what is usual for its errors."""
+    """One stream: a predictor with the state of its learner, and the usual size of its errors."""
 
     predictor: Predictor
     surprise: Surprise
@@ -168,7 +168,7 @@ class LearnerEngine:
             steps.layer_errors[row] = [0.5 * float(e.square().sum()) for e in guess.step.errors]
 
     def _judge(self, cell: Cell, guess: Guess, steps: Steps, row: int, observed: bool) -> None:
-        """Surprise and score, if anything was expected and observed."""
+        """Surprise and score, if something was predicted and observed."""
         error = guess.error[: self._targets]
         surprise = cell.surprise.update(error)
         if surprise == surprise:
@@ -183,7 +183,7 @@ class LearnerEngine:
             raise DivergedError(row)
 
     def _with_features(self, cell: Cell, entries: Vector) -> Guess:
-        """Show the targets of the last row with the features of this one; what is then expected of its targets."""
+        """Show the targets of the last row with the features of this one; returns the prediction of its targets."""
         shown = np.concatenate((cell.pending, entries[self._targets :]))
         seen = cell.predictor.observe(shown, learn=self.learn)
         cell.pending = entries[: self._targets]

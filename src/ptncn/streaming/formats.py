@@ -170,7 +170,7 @@ def _as_json(value: Any) -> str:
 
 
 def _place(root: Any, path: tuple[str | int, ...], leaf: str) -> None:
-    """Put a leaf into nested dicts and lists, which are made on the way."""
+    """Put a leaf into nested dicts and lists, creating them as needed."""
     node = root
     for step, after in zip(path, (*path[1:], None), strict=True):
         inner: Any = leaf if after is None else [] if isinstance(after, int) else {}
@@ -215,7 +215,7 @@ class Format:
     reader: Callable[[Input], Source] | None = None
     writer: Callable[[], Writer] | None = None
     begins_with: tuple[bytes, ...] = ()
-    """First characters by which content is recognised where the file name does not say."""
+    """First characters that identify the format if the file name does not."""
 
 
 def _read_csv(file: Input) -> Source:
@@ -254,7 +254,7 @@ def writable() -> list[str]:
 
 
 def format_of(path: str) -> str | None:
-    """The format that a file name stands for, compressed or not.
+    """The format by file name, compressed or not.
 
     >>> format_of("feed.csv.gz"), format_of("feed")
     ('csv', None)
@@ -277,7 +277,7 @@ def open_source(
 ) -> Source:
     """A source of rows; "-" is standard input. See `Input` for the options.
 
-    Without a format the end of the name decides, then the first character: a brace begins JSON lines.
+    Without a format, the file extension decides, then the first character: a brace means JSON lines.
     """
     if format is not None and format not in readable():
         raise ValueError(unknown("input format", format, readable()))
@@ -292,7 +292,7 @@ def open_source(
 
 
 def make_writer(format: str | None, path: str | None = None) -> Writer:
-    """A writer of a format; None takes the one of the file name, or CSV."""
+    """A writer of a format; None: by the file name, else CSV."""
     format = format or (format_of(path) if path else None) or "csv"
     if format not in writable():
         raise ValueError(unknown("output format", format, writable()))

@@ -21,16 +21,16 @@ READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 
 
 class Event(Enum):
-    """What a read gives instead of bytes."""
+    """Results of a read other than bytes."""
 
     SILENCE = 1
-    """There is nothing yet."""
+    """Nothing is available yet."""
     END = 2
-    """There will be nothing more."""
+    """The input has ended."""
     ROTATED = 3
     """The file was replaced; reading continues at the beginning of the new one."""
     TRUNCATED = 4
-    """The file was cut; reading continues at its beginning."""
+    """The file was truncated; reading continues at its beginning."""
 
 
 class ByteReader:
@@ -101,7 +101,7 @@ class ByteReader:
         return ready
 
     def _look_again(self) -> Event:
-        """At the end of a followed file: was it cut or replaced?"""
+        """At the end of a followed file: check whether it was truncated or replaced."""
         here = os.fstat(self._descriptor)
         if here.st_size < os.lseek(self._descriptor, 0, os.SEEK_CUR):
             self.seek(0)
@@ -110,7 +110,7 @@ class ByteReader:
             if os.path.samestat(os.stat(self.path), here):
                 return Event.SILENCE
             if os.fstat(self._descriptor).st_size > os.lseek(self._descriptor, 0, os.SEEK_CUR):
-                return Event.SILENCE  # the old file grew while we looked: first read its rest
+                return Event.SILENCE  # the old file has grown meanwhile: first read its rest
             self.switch(self.path)
         except (FileNotFoundError, StreamError):
             return Event.SILENCE  # between two files
@@ -250,7 +250,7 @@ class LineReader:
         return lines
 
     def peek(self) -> bytes:
-        """What comes next, as far as it was read already; nothing only at the end."""
+        """The next bytes, as far as they have been read; empty only at the end."""
         while self._at == len(self._buffer) and self._state is None:
             self._fill()
         return self._buffer[self._at :]

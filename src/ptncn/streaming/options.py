@@ -1,4 +1,4 @@
-"""The options of a stream, plain values that a checkpoint can hold, and the learner it has by default."""
+"""The options of a stream, as plain values for checkpoints, and its default learner."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class StreamOptions:
     """Options of a `Stream`, besides its source and its learner."""
 
     targets: tuple[str, ...] = ()
-    """Names or patterns of columns to predict; without any, all that hold numbers and are not features."""
+    """Names or patterns of columns to predict; default: all columns of numbers that are not features."""
     features: tuple[str, ...] = ()
     """Names or patterns of columns that are known before the targets of their row."""
     categorical: tuple[str, ...] = ()
-    """Names or patterns of columns that hold one of several values."""
+    """Names or patterns of columns of labels."""
     slots: int = 16
     """Distinct values of a categorical column; the last slot stands for all others."""
     missing: tuple[str, ...] = MISSING
@@ -38,7 +38,7 @@ class StreamOptions:
     """What to do with rows that have other columns than the first: "refuse" or "mask" them."""
 
     timestamp: str | None = None
-    """The column with the time; without one, a column of a usual name."""
+    """The column with the time; default: a column with a common name, such as `time`."""
     time_format: str | None = None
     """Format of timestamps, as for `datetime.strptime`; None accepts ISO 8601 and seconds since 1970."""
     gaps: str = "report"
@@ -61,17 +61,17 @@ class StreamOptions:
     level: float = 0.9
     """Probability that a value lies within the bounds of its forecast."""
     season: int | None = None
-    """Rows of a season, such as 24; None looks for one."""
+    """Length of a season in rows, such as 24; None: detected."""
     alarm_rate: float = 0.01
-    """The share of ordinary observations that may give an alarm."""
+    """The share of ordinary observations that may raise an alarm."""
     alarm_per: str = "event"
     """"event" raises an alarm once for an event that lasts, "row" for each of its rows."""
     learn: bool = True
     """False freezes the weights; states are still corrected."""
     layer_errors: bool = False
-    """Also give the error of each layer."""
+    """Whether to report the error of each layer."""
     on_error: str = "stop"
-    """What a bad row does: "stop" the stream, "skip" the row, or "mask" what is not understood."""
+    """What to do with a bad row: "stop" the stream, "skip" the row, or "mask" the values that cannot be read."""
 
     @property
     def shared(self) -> bool:
@@ -112,7 +112,7 @@ HIDDEN = (32, 32)
 TARGET = "both"
 PTNCN_OPTIONS: dict[str, Any] = {
     "optimizer": "rmsprop",
-    "rescale": "none",  # an update of fixed length cannot settle
+    "rescale": "none",  # an update of fixed length cannot converge
     "lr": 1e-3,
     "alpha": 0.999,  # one observation at a time: its moment needs a long memory
     "eps": 1e-3,  # what is predicted well already is left alone

@@ -1,4 +1,4 @@
-"""Readers of CSV, JSON lines and Parquet. Each row knows where it was, so that reading resumes after it."""
+"""Readers of CSV, JSON lines and Parquet. Each row has its position, so that reading can resume after it."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class CsvReader:
         self._before = line, self._names
 
     def _begin(self) -> bool:
-        """Find the columns; False if nothing is there yet."""
+        """Find the columns; False if no line is available yet."""
         try:
             if not self._fetch(1):
                 if not self._ended:
@@ -132,7 +132,7 @@ class CsvReader:
         return 2 * known >= len(self._names) and not any(_is_number(field) for field in fields)
 
     def _next_fields(self) -> list[str]:
-        """The fields of the next row, none for a blank one; a bad row takes no more than its first line with it."""
+        """The fields of the next row, none for a blank one; a bad row costs only its first line."""
         assert self._delimiter is not None
         line = self._ahead.popleft() if self._ahead else None
         self._row = [] if line is None else [line]

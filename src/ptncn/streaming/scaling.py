@@ -21,12 +21,12 @@ LEAST = 1e-12
 
 
 def are_ordinary(off: Vector) -> bool:
-    """Whether none of the scaled values is missing or far off."""
+    """Whether no scaled value is missing or far off."""
     return off.dot(off) < FAR * FAR or bool(np.abs(off).max(initial=0.0) < FAR)
 
 
 class RobustScaler:
-    """Brings each column to location 0 and scale 1, as far as was known before.
+    """Scales each column to location 0 and scale 1, by what was known before the row.
 
     The first 32 values of a column give their median and their median absolute deviation. From then on the mean
     and the variance follow with a memory of `memory` values, each counted as at most six scales off [^1]. A column
@@ -80,7 +80,7 @@ class RobustScaler:
         return result
 
     def update(self, values: Vector) -> None:
-        """Learn from (width,) values; NaN says nothing."""
+        """Learn from (width,) values; NaN is ignored."""
         off = self.transform(values)
         self.update_scaled(values, off, are_ordinary(off))
 
@@ -106,7 +106,7 @@ class RobustScaler:
         return rate
 
     def _note(self, values: Vector, off: Vector) -> Vector:
-        """The rates of any other row; values that are new or far off are kept, for they may have to be judged."""
+        """The rates of any other row; new and far-off values are kept, in case of a new estimate."""
         seen = self._scaled & (values == values)
         self.count[seen] += 1
         young = seen & (self.count <= FIRST)
@@ -136,7 +136,7 @@ class RobustScaler:
         self.mean[column], self.scale[column] = middle, max(spread, least)
 
     def _refresh(self) -> None:
-        """Where no column is new or far off, a row takes the short way; once all memories are full, a shorter one."""
+        """If no column is new or far off, a row takes a fast path; once all memories are full, a faster one."""
         least = int(self.count[self._scaled].min(initial=self.memory))
         self._grown = least > FIRST and not self._far.any()
         self._rows_to_full = self.memory - least
@@ -180,7 +180,7 @@ class Surprise:
 
     @property
     def settled(self) -> bool:
-        """Whether errors are in scales that can be trusted, so that surprises may be compared."""
+        """Whether the scales of errors are reliable, so that surprises are comparable."""
         return self._count > FIRST
 
     def update(self, error: Vector) -> float:

@@ -1,4 +1,4 @@
-"""A stream from source to output, with checkpoints, a status line and alarms passed on: the work of `ptncn stream`."""
+"""A stream from source to output, with checkpoints, a status line and notifications: what `ptncn stream` runs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Output:
             self.flush()
 
     def flush(self) -> None:
-        """Hand everything to the system; an error leaves `length` at what was taken."""
+        """Write everything; after an error, `length` counts what was written."""
         data = memoryview("".join(self._pending).encode())
         self._pending, self._size = [], 0
         while data:
@@ -130,7 +130,7 @@ class StatusLine:
         self._begun_at = self._drawn_at = stats.observations
 
     def update(self, scores: Iterable[float]) -> None:
-        """Take note of the anomaly scores of a block; draw if it is time."""
+        """Record the anomaly scores of a block; draw if it is time."""
         self._peak = max(self._peak, *(score for score in scores if score == score), 0.0)
         now = time.monotonic()
         if now - self._drawn >= PERIOD:
@@ -225,7 +225,7 @@ class Alerts:
                 self.report(f"an alarm was not passed on: {WAITING:,} are waiting already")
 
     def close(self) -> None:
-        """Wait for what is still to be sent, but not forever."""
+        """Wait for pending alarms, up to a limit."""
         try:
             self._queue.put(None, timeout=TIMEOUT)
         except queue.Full:
@@ -249,7 +249,7 @@ class Alerts:
 
 
 BLOCK, KEYED_BLOCK = 256, 1024
-"""Rows that are processed together at most: of one stream, and of many."""
+"""Maximum number of rows processed together: of one stream, and of many."""
 
 
 class Session:
@@ -310,7 +310,7 @@ class Session:
         self._saved_at = self.stream.stats.observations
 
     def run(self) -> None:
-        """Until the source ends, a signal comes, or something goes wrong."""
+        """Run until the source ends, a signal arrives, or an error occurs."""
         output = Output(self._out, resume_at=self._resume_at)
         self._due = time.monotonic() + self.every
         self._status = StatusLine(self.stream.stats) if self.show_status else None
@@ -328,7 +328,7 @@ class Session:
     def _go(self, output: Output) -> None:
         most = BLOCK if self.stream.options.key is None else KEYED_BLOCK
         if self.stream.drift is not None:
-            most = 1  # what a drift does, it does before the next row
+            most = 1  # a drift takes effect before the next row
         try:
             while self.caught is None and (results := self.stream.read(most)) is not None:
                 if len(results):
@@ -359,7 +359,7 @@ class Session:
             self._due = 0.0
 
     def _save(self, output: Output) -> None:
-        """Output first: a checkpoint never knows of a line that is not on the disk."""
+        """Output first: a checkpoint never counts a line that is not on disk."""
         observed = self.stream.stats.observations
         if self.checkpoint is None or observed == self._saved_at:
             output.flush()

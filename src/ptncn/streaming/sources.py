@@ -1,4 +1,4 @@
-"""What a source of rows is, what can go wrong with one, and the source for any iterable."""
+"""The protocol of sources, their errors, and a source for any iterable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class StreamError(ValueError):
 
 
 class RowError(StreamError):
-    """One row of the source is not what it should be; the rows after it may be."""
+    """One row of the source is bad; later rows may be good."""
 
     def __init__(self, source: str, line: int, problem: str) -> None:
         super().__init__(f"{source}: line {line}: {problem}")
@@ -27,7 +27,7 @@ class Block:
     rows: list[Sequence[Any]] = field(default_factory=list)
     """Numbers, text, or None where nothing was observed, in the order of `names`."""
     lines: list[int] = field(default_factory=list)
-    """Where each row was: the line of a file, or the number of the row, from 1."""
+    """The line of each row in its file, or its number, from 1."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -35,7 +35,7 @@ class Block:
 
 @runtime_checkable
 class Source(Protocol):
-    """Gives rows in blocks, knows its position after each of them, and survives a bad row."""
+    """Returns rows in blocks, knows its position after each row, and continues after a bad one."""
 
     name: str
 

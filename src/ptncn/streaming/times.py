@@ -37,7 +37,7 @@ class TimeParser:
         self.format = format
 
     def parse(self, values: Sequence[Any]) -> Vector:
-        """(n,) seconds, NaN for what is not a time.
+        """(n,) seconds, NaN for anything that is not a time.
 
         >>> TimeParser().parse(["1970-01-02", "1970-01-01T00:00:05Z", 1.5e12, "soon", 7])
         array([8.64e+04, 5.00e+00, 1.50e+09,      nan, 7.00e+00])
@@ -225,7 +225,7 @@ class Pace:
     report: Callable[[str], None]
 
     def follow(self, rows: list[int], slots: list[int], times: Vector, block: Block, name: str) -> Shown:
-        """The rows to show, those that fill a gap among them."""
+        """The rows to show, including those that fill a gap."""
         passed = self.clock.advance(slots, times[rows])
         if passed is None:
             return Shown(rows, slots, [True] * len(rows))
