@@ -56,13 +56,32 @@ def points(file: File, scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray
     return total + FALSE_ALARM * costs[alarms]
 
 
-def evaluate(files: list[File], scores: list[np.ndarray], candidates: int = 200) -> tuple[float, float]:
-    """The best score over all files, 0 for a detector that is silent and 100 for a perfect one, and its threshold."""
+def table(files: list[File], scores: list[np.ndarray], candidates: int = 200) -> tuple[np.ndarray, np.ndarray]:
+    """(F, K) what each file is worth at each threshold; and the (K,) thresholds."""
     counted = np.concatenate([each[probation(len(each)) :] for each in scores])
     ranks = np.quantile(counted, 1 - np.logspace(-6, -0.5, candidates))
     thresholds = np.unique(np.append(ranks, counted.max() + 1))
-    total = sum(points(file, each, thresholds) for file, each in zip(files, scores, strict=True))
-    windows = sum(len(file.windows) for file in files)
-    normal = 100 * (total + MISS * windows) / ((1 + MISS) * windows)
-    best = int(np.argmax(normal))
-    return float(normal[best]), float(thresholds[best])
+    return np.stack([points(*pair, thresholds) for pair in zip(files, scores, strict=True)]), thresholds
+
+
+def normal(worth: np.ndarray, windows: np.ndarray) -> np.ndarray:
+    """(K,) the score at each threshold: 0 for a detector that is silent and 100 for a perfect one."""
+    return 100 * (worth.sum(0) + MISS * windows.sum()) / ((1 + MISS) * windows.sum())
+
+
+def evaluate(files: list[File], scores: list[np.ndarray], candidates: int = 200) -> tuple[float, float]:
+    """The best score over all files, with one threshold for all of them; and that threshold."""
+    worth, thresholds = table(files, scores, candidates)
+    found = normal(worth, np.array([len(file.windows) for file in files]))
+    best = int(np.argmax(found))
+    return float(found[best]), float(thresholds[best])
+
+
+def evaluate_drawn(
+    files: list[File], scores: list[np.ndarray], draw: np.random.Generator, times: int = 200
+) -> np.ndarray:
+    """(times,) the best scores on as many files that are drawn from these with replacement."""
+    worth, _ = table(files, scores)
+    windows = np.array([len(file.windows) for file in files])
+    which = draw.integers(len(files), size=(times, len(files)))
+    return np.array([normal(worth[rows], windows[rows]).max() for rows in which])

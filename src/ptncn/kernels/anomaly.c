@@ -29,7 +29,8 @@ enum { POINTS, BURSTS, LEANS, LEVEL_HIGH, LEVEL_LOW, BRIEF_HIGH, BRIEF_LOW, QUIE
 
 typedef struct {
     int64_t columns, hold;
-    double share, cap, memory, window, quiet, level, brief, bulk, fade, worse, repeat, level_weight, quiet_weight, rate, step, haste;
+    double share, cap, memory, window, quiet, level, brief, bulk, fade, worse, repeat, single;
+    double level_weight, quiet_weight, rate, step, haste;
     int64_t events;
 } Setting;
 
@@ -89,7 +90,7 @@ static double column(double *x, double y, double expected, const Setting *s, dou
     if (n > 30 && range > floor && outside > 0) /* one row in n is a record */
         beyond = larger(0, log10(smaller(n, s->bulk) * (outside / range) / BEYOND));
     double still = x[USUAL_MOVES] > floor ? -log(larger(x[MOVES] / x[USUAL_MOVES], 1e-3)) : 0;
-    double point = nines(x + TAILS, log1p(surprise), 0.15, s), burst = tail(x, BURSTS, x[BURST], 0.05, s);
+    double point = nines(x + TAILS, log1p(surprise), 0.15, s) - s->single, burst = tail(x, BURSTS, x[BURST], 0.05, s);
     burst = larger(burst, tail(x, LEANS, fabs(x[LEAN]), 0.05, s));
     double high = tail(x, LEVEL_HIGH, x[LEVEL], near, s), low = tail(x, LEVEL_LOW, -x[LEVEL], near, s);
     high = larger(high, tail(x, BRIEF_HIGH, x[BRIEF], near, s));

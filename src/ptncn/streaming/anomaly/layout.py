@@ -33,7 +33,7 @@ class AnomalySetting:
     columns: int = 1
     hold: int = 100
     """Rows after a peak in which only what is worse is an event."""
-    share: float = 0.07
+    share: float = 0.1
     """Tails begin at the quantile that this share of the rows exceeds."""
     cap: float = 5.0
     """An error of more than so many usual ones counts as so many for what is usual, and for bursts."""
@@ -55,6 +55,8 @@ class AnomalySetting:
     """By this share of its nines."""
     repeat: float = 1.0
     """How much less an event counts that is like others of its kind before: so many nines for ten times as many."""
+    single: float = 0.5
+    """How many nines less a single surprise counts: in many streams, spikes of one row are usual."""
     level_weight: float = 1.0
     quiet_weight: float = 1.0
     rate: float = 0.01

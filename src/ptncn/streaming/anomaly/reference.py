@@ -95,7 +95,8 @@ def columns(own: Array, y: Array, expected: Array, s: AnomalySetting) -> tuple[A
     tails = own[..., len(SUMS) :].reshape(*own.shape[:-1], len(TAILS), len(PARTS))
     level, brief = part["level"].copy(), part["brief"].copy()
     found = np.zeros((*y.shape, len(EVENTS)))
-    found[..., 0] = np.where(surprise > 0, nines(tails[..., 0, :], np.log1p(surprise), LEAST["point"], s), 0.0)
+    point = nines(tails[..., 0, :], np.log1p(surprise), LEAST["point"], s) - s.single
+    found[..., 0] = np.where(surprise > 0, np.maximum(0.0, point), 0.0)
     for event, tail, x, least, weight in (
         ("burst", "burst", part["burst"].copy(), LEAST["burst"], 1.0),
         ("burst", "lean", np.abs(part["lean"]), LEAST["lean"], 1.0),
