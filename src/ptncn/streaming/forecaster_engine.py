@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from ptncn.learner import Learner
 from ptncn.streaming.anomaly import Anomaly, AnomalySetting
-from ptncn.streaming.bank import Covariates, NetworkBank
+from ptncn.streaming.bank import NetworkBank
 from ptncn.streaming.columns import Columns, Vector
+from ptncn.streaming.covariates import Covariates
 from ptncn.streaming.engine import DivergedError
 from ptncn.streaming.forecaster import Forecaster
 from ptncn.streaming.forecaster.layout import default_setting, views

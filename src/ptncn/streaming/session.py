@@ -156,11 +156,11 @@ def describe(stats: RunningStats, rate: float, scores: deque[float]) -> str:
     parts = [f"{stats.observations:,} rows", f"{rate:,.0f}/s"]
     if stats.copy_error:
         parts.append(f"error {100 * stats.against_copy:.0f} % of copy-last")
-    parts += [f"surprise {sparkline(scores)}", f"{stats.alarms:,} alarms"]
+    parts += [f"surprise {sparkline(scores)}", _count(stats.alarms, "alarm")]
     if stats.drifts:
-        parts.append(f"{stats.drifts:,} drifts")
+        parts.append(_count(stats.drifts, "drift"))
     if stats.bad_rows:
-        parts.append(f"{stats.bad_rows:,} bad rows")
+        parts.append(_count(stats.bad_rows, "bad row"))
     return "  ".join(parts)
 
 
@@ -169,17 +169,16 @@ def summarise(stats: RunningStats) -> str:
     >>> summarise(RunningStats(observations=1500, alarms=2, error=1.0, copy_error=16.0))
     '1,500 rows, error 25 % of copying the last row, 2 alarms'
     """
-    parts = [f"{stats.observations:,} rows"]
+    parts = [_count(stats.observations, "row")]
     if stats.copy_error:
         parts.append(f"error {100 * stats.against_copy:.0f} % of copying the last row")
-    parts.append(f"{stats.alarms:,} alarms")
-    counts = (
-        ("drifts", stats.drifts),
-        ("bad rows", stats.bad_rows),
-        ("gaps", stats.gaps),
-        ("late rows", stats.late_rows),
-    )
-    return ", ".join(parts + [f"{count:,} {what}" for what, count in counts if count])
+    parts.append(_count(stats.alarms, "alarm"))
+    counts = (("drift", stats.drifts), ("bad row", stats.bad_rows), ("gap", stats.gaps), ("late row", stats.late_rows))
+    return ", ".join(parts + [_count(count, what) for what, count in counts if count])
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def sparkline(scores: deque[float]) -> str:
