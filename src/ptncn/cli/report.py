@@ -47,11 +47,11 @@ def report(
         if docs is not None:
             line = f"{given} --docs {shlex.quote(relative(docs))}"
             overview = write_markdown(pages, docs, unreadable=found.unreadable, command=line)
-            typer.echo(f"Wrote {overview} and {len(pages)} pages.")
+            typer.echo(f"Wrote {overview} and {len(pages)} page{'s' * (len(pages) != 1)}.")
         if out is not None or docs is None:
             place = out or Path("report")
             line = f"{given} --out {shlex.quote(relative(place))}"
             page = write_report(pages, place, unreadable=found.unreadable, command=line)
-            typer.echo(f"Wrote {page}: {len(pages)} experiments. Open it in a browser.")
+            typer.echo(f"Wrote {page}, with {len(pages)} experiment{'s' * (len(pages) != 1)}. Open it in a browser.")
     for line in [*found.unreadable, *(why for _, why in found.unfinished)]:
         note(f"Note: {line}")

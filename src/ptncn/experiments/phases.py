@@ -214,15 +214,15 @@ class Film:
         self.sequences = sequences
         self._truth: list[Tensor] = []
         self._prediction: list[Tensor] = []
-        self._surprise: list[list[float]] = []
+        self._squares: list[list[float]] = []
 
     def update(self, step: Step, x: Tensor) -> None:
         self._truth.append(x[: self.sequences])
         self._prediction.append(step.prediction[: self.sequences])
-        self._surprise.append([float(e.square().sum(-1).mean()) for e in step.errors])
+        self._squares.append([float(e.square().sum(-1).mean()) for e in step.errors])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """(T, N, n) bytes of both, and (T, layers) twice the surprise: the mean squared norm of the error units."""
+        """(T, N, n) bytes of both, and (T, layers) ‖e‖² of the error units, mean over rows: twice the surprise."""
 
         def pixels(frames: list[Tensor]) -> NDArray[np.uint8]:
             return (torch.stack(frames).clamp(0, 1) * 255).round().byte().numpy()
@@ -230,14 +230,14 @@ class Film:
         return {
             "truth": pixels(self._truth),
             "prediction": pixels(self._prediction),
-            "surprise": np.array(self._surprise),
+            "surprise": np.array(self._squares),
         }
 
     def compute(self) -> float:
         return math.nan
 
     def reset(self) -> None:
-        self._truth, self._prediction, self._surprise = [], [], []
+        self._truth, self._prediction, self._squares = [], [], []
 
     def tree(self) -> dict[str, Any]:
         return {}

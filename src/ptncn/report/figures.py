@@ -235,12 +235,12 @@ def _shaped(frames: NDArray[Any], shape: Sequence[int]) -> NDArray[np.uint8]:
 
 
 def _surprise(experiment: Experiment, name: str, phase: str, what: str, record: Record) -> Figure:
-    surprise = unpack(record.films[phase]["surprise"])[1:]  # the first frame cannot be predicted
+    surprise = unpack(record.films[phase]["surprise"])[1:] / 2  # stored as ‖e‖²; the first frame cannot be predicted
     times = range(2, len(surprise) + 2)
     picture = surprise_over_time(f"{name}-surprise", surprise, title=f"Surprise of each layer: {what}", times=times)
     caption = (
-        f"Surprise of each layer of the {row_label(experiment, record.row)} over time, {what}: squared error units, "
-        f"mean over a batch, divided by the layer’s mean over time. Scale {record.scale}."
+        f"Surprise of each layer of the {row_label(experiment, record.row)} over time, {what}: half the squared "
+        f"norm of its error units, mean over a batch, divided by the mean over time. Scale {record.scale}."
     )
     means = ", ".join(f"layer {place} {mean:.4g}" for place, mean in enumerate(surprise.mean(0), 1))
     return Figure(picture, f"Curves of {surprise.shape[1]} layers. Means before division: {means}.", caption)
