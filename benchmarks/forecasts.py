@@ -6,7 +6,8 @@
 Every model forecasts, then learns. The other models have settings chosen on data that is not scored: those in
 results/streams/comparison.json, or, on ETT and exchange rates, the best of `CANDIDATES`. The ESN and the LSTM iterate
 their one-step forecasts; the ESN with direct horizons has a readout for each. Slow models forecast only every `EVERY`
-rows; all are scored on the same rows. ETT and exchange rates come from `$PTNCN_DATA/streams`: 6,000 rows of the last
+rows; all are scored on the same rows. Polls are known ahead for all models that take features: `ptncn`, SNARIMAX,
+ESN and LSTM. ETT and exchange rates come from `$PTNCN_DATA/streams`: 6,000 rows of the last
 column.
 """
 
@@ -26,7 +27,7 @@ from river import compose, linear_model, preprocessing, time_series
 
 import ptncn.streaming
 from ptncn.streaming.options import default_learner
-from streams import STREAMS, rows
+from streams import STREAMS, make, rows
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / "results/streams/forecasts.json"
@@ -63,7 +64,7 @@ CANDIDATES: dict[str, list[dict[str, Any]]] = {
     ],
 }  # fmt: skip
 """Settings that rivals are tried with on streams that comparison.json does not have."""
-NAMES = [*(name for name in STREAMS if name != "approval + polls"), *FILES]
+NAMES = [*STREAMS, *FILES]
 MODELS = (
     "ptncn",
     "no network",
@@ -88,10 +89,19 @@ def load(name: str) -> tuple[np.ndarray, int]:
     return np.ascontiguousarray(table[:LONGEST, -1]), season
 
 
-def forecasts(model: str, setting: dict[str, Any], y: np.ndarray, season: int) -> Iterator[np.ndarray]:
-    """After each row, the next values as far as HORIZONS ask."""
+def polls(name: str) -> list[dict[str, float]]:
+    """The features of each row."""
+    return [x for x, _ in rows(name, 0) if x is not None] if name in STREAMS else []
+
+
+def forecasts(
+    model: str, setting: dict[str, Any], y: np.ndarray, season: int, known: list[dict[str, float]]
+) -> Iterator[np.ndarray]:
+    """After each row, the next values as far as HORIZONS ask; `known` are the features of all rows, if any."""
     last = HORIZONS[-1]
     match model:
+        case "ptncn" | "esn-rls" | "lstm-tbptt" | "SNARIMAX" if known:
+            yield from with_features(model, setting, y, season, known)
         case "copy":
             yield from (np.full(last, value) for value in y)
         case "season":
@@ -102,8 +112,7 @@ def forecasts(model: str, setting: dict[str, Any], y: np.ndarray, season: int) -
         case "lags":
             yield from linear(y, last)
         case "no network":
-            setting = ptncn.streaming.forecaster.Setting(horizon=last)
-            made = ptncn.streaming.forecaster.Forecaster(setting)
+            made = ptncn.streaming.forecaster.Forecaster(ptncn.streaming.forecaster.default_setting(1, last, 0))
             yield from made.observe(y.reshape(-1, 1), rows=np.zeros(len(y), dtype=np.int64)).mean[:, 0]
         case "ptncn":
             for out in ptncn.streaming.Stream(([value] for value in y), horizon=last):
@@ -119,6 +128,27 @@ def forecasts(model: str, setting: dict[str, Any], y: np.ndarray, season: int) -
             for t, _ in enumerate(stream):
                 asked = t > 0 and t % every(y) == 0
                 yield np.array([s["x0"] for s in stream.forecast(last).rows]) if asked else np.full(last, y[t])
+
+
+def with_features(
+    model: str, setting: dict[str, Any], y: np.ndarray, season: int, known: list[dict[str, float]]
+) -> Iterator[np.ndarray]:
+    """The same, given the features of the rows ahead; the last ones are repeated beyond the end."""
+    last = HORIZONS[-1]
+    plans = [*known, *[known[-1]] * last]
+    if model == "ptncn":
+        data = ({**x, "y": value} for x, value in zip(known, y.tolist(), strict=True))
+        stream = ptncn.streaming.Stream(data, targets=("y",), features=tuple(known[0]), horizon=last)
+        for t, _ in enumerate(stream):
+            yield np.array([s["y"] for s in stream.forecast(last, features=plans[t + 1 : t + 1 + last]).rows])
+        return
+    made = make(model, setting, season, 0)
+    for t, (x, value) in enumerate(zip(known, y.tolist(), strict=True)):
+        made.learn_one(y=value, x=x)
+        try:
+            yield np.array(made.forecast(last, xs=plans[t + 1 : t + 1 + last]))
+        except (IndexError, OverflowError):
+            yield np.full(last, value)
 
 
 def every(y: np.ndarray) -> int:
@@ -211,7 +241,8 @@ def chosen(model: str, name: str) -> dict[str, Any]:
 
     def error(setting: dict[str, Any]) -> float:
         found, copied = (
-            judge(known, list(forecasts(which, setting, known, season)), len(known) // 2) for which in (model, "copy")
+            judge(known, list(forecasts(which, setting, known, season, [])), len(known) // 2)
+            for which in (model, "copy")
         )
         return sum(found[h]["mae"] / copied[h]["mae"] for h in found)
 
@@ -223,7 +254,7 @@ def measure(model: str, name: str) -> dict[str, Any]:
     y, season = load(name)
     begin = STREAMS[name].tuned if name in STREAMS else len(y) // 3
     setting = chosen(model, name)
-    return {"setting": setting, **judge(y, list(forecasts(model, setting, y, season)), begin)}
+    return {"setting": setting, **judge(y, list(forecasts(model, setting, y, season, polls(name))), begin)}
 
 
 def judge(y: np.ndarray, made: list[np.ndarray], begin: int) -> dict[str, Any]:

@@ -74,6 +74,23 @@ def test_known_features_help_and_their_future_is_taken_into_account():
     assert high - low == pytest.approx(9.0, rel=0.25)
 
 
+def test_known_features_move_every_step_that_they_last():
+    draw, ahead = np.random.default_rng(0), 12
+    promoted = np.repeat(draw.random(120) < 0.3, 6).astype(float)
+    sold = 20 + 3 * np.sin(np.arange(720) / 4) + 10 * promoted + 0.3 * draw.normal(size=720)
+    rows = [{"sold": y, "promoted": x} for y, x in zip(sold[:-ahead], promoted[:-ahead], strict=True)]
+    stream = Stream(rows, network=TINY, targets=["sold"], features=["promoted"], horizon=ahead)
+    errors = []
+    for out in stream:
+        at = out.index + 1
+        if at > 400 and at % 11 == 0:
+            plan = [{"promoted": x} for x in promoted[at : at + ahead]]
+            made = [stream.forecast(ahead, features=known).rows for known in (plan, None)]
+            errors.append([[abs(step["sold"] - y) for step, y in zip(each, sold[at:], strict=False)] for each in made])
+    with_plan, without = np.mean(errors, axis=0)
+    assert (with_plan[3:] < 0.8 * without[3:]).all()
+
+
 def test_the_cause_is_the_target_that_surprises():
     rows = sines(600, columns=3)
     rows[500, 1] += 8
