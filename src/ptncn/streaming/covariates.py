@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ptncn.streaming.bank import rounds
+from ptncn.streaming.bank import Slots, rounds
 from ptncn.streaming.columns import Vector
 from ptncn.streaming.storage import grow
 
@@ -16,8 +15,6 @@ FORGETTING = 0.999
 MEMORY = 500
 FAR = 6.0
 PRIOR = 100.0
-
-Slots = NDArray[np.int64]
 
 
 class Covariates:
