@@ -47,7 +47,7 @@ def comparison(record: Record) -> list[str]:
         return f"**{text}**" if value == best[name] else text
 
     lines = [
-        "# Streams: the P-TNCN beside other online forecasters",
+        "# Streams: the P-TNCN compared with other online forecasters",
         "",
         "Made by `python benchmarks/streams.py` from "
         "[records](../results/streams/); a record names the command that made it.",

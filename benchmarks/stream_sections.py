@@ -101,8 +101,8 @@ def bounds(record: Record) -> list[str]:
         "## Bounds",
         "",
         f"`{record['command']}`: the share of values within the bounds at the level {record['level']:g}, in blocks of "
-        "1,000 rows; every 2,500 rows a stream switches as its name says. Width is that of the bounds beside constant "
-        "ones that would have held as often in hindsight. Where the level jumps at the end of a block, the last 24 "
+        "1,000 rows; every 2,500 rows a stream switches as its name says. Width is relative to constant bounds "
+        "with the same coverage in hindsight. Where the level jumps at the end of a block, the last 24 "
         "forecasts 24 steps ahead must miss: 2.4 points that no bound can win back within the block.",
         "",
         "| | " + " | ".join(f"{h} ahead: least, most | within 2 points | width" for h in HORIZONS) + " |",
@@ -186,7 +186,7 @@ def areas(table: Record) -> list[str]:
     """The comparison with River's detectors."""
     detectors = list(next(iter(table.values())))
     lines = [
-        "### SKAB and MGAB, beside River's detectors",
+        "### SKAB and MGAB, compared with River's detectors",
         "",
         "The area under the ROC curve over rows, after the first 15 %; the best in bold. River's detectors have their "
         "default settings, the first two behind a scaler, the last for each column, of which the largest score counts. "
