@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import io
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,13 +17,11 @@ import numpy as np
 import torch
 from PIL import Image
 
+from live_browser import Window, chromium
 from ptncn.live import Pace, Server, StreamPage, WorldPage
 from ptncn.streaming import Stream
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "report"))
-from webdriver import Browser, browser  # noqa: E402
-
 WIDTH, HEIGHT = 1100, 760
 SHOWN = 660
 """Pixels of the film's width."""
@@ -35,9 +32,9 @@ PERIOD = 0.2
 def main() -> None:
     torch.set_num_threads(1)
     pictures = []
-    with browser() as window:
-        size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
-        window._command("Emulation.setDeviceMetricsOverride", size)
+    with chromium() as browser:
+        window = browser.window()
+        window.emulate(WIDTH, HEIGHT)
         world = WorldPage()
         for _ in range(900):
             world.tick()
@@ -57,7 +54,7 @@ def main() -> None:
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB, {len(pictures)} pictures")
 
 
-def film(window: Browser, page: WorldPage | StreamPage, count: int, presses: dict[int, str]) -> list[Image.Image]:
+def film(window: Window, page: WorldPage | StreamPage, count: int, presses: dict[int, str]) -> list[Image.Image]:
     server = Server(page)
     server.start()
     page.start()
@@ -70,15 +67,15 @@ def film(window: Browser, page: WorldPage | StreamPage, count: int, presses: dic
         server.stop()
 
 
-def press(window: Browser, selector: str | None) -> None:
+def press(window: Window, selector: str | None) -> None:
     if selector is not None:
-        window.run(f"document.querySelector({selector!r})?.click()")
+        window.run(f"void document.querySelector({selector!r})?.click()")
 
 
-def picture(window: Browser, before: Callable[[], None]) -> Image.Image:
+def picture(window: Window, before: Callable[[], None]) -> Image.Image:
     begun = time.monotonic()
     before()
-    taken = window._command("Page.captureScreenshot", {"format": "jpeg", "quality": 85})
+    taken = window.command("Page.captureScreenshot", format="jpeg", quality=85)
     image = Image.open(io.BytesIO(base64.b64decode(taken["data"]))).convert("RGB")
     time.sleep(max(0.0, begun + PERIOD - time.monotonic()))
     return image.resize((SHOWN, SHOWN * HEIGHT // WIDTH), Image.Resampling.LANCZOS)
