@@ -75,10 +75,14 @@ def others() -> float:
     return (busy - busy_then - (own - own_then)) / (now - then) / (os.cpu_count() or 1)
 
 
+def command() -> str:
+    """How this program was called."""
+    return " ".join(["python", f"benchmarks/scale/{Path(sys.argv[0]).name}", *sys.argv[1:]])
+
+
 def write(name: str, record: dict[str, Any]) -> None:
     """Write results/scale/`name`.json, with where and by which command it came about."""
-    command = " ".join(["python", f"benchmarks/scale/{Path(sys.argv[0]).name}", *sys.argv[1:]])
-    about = {"command": command, "date": datetime.now(UTC).date().isoformat(), "torch": torch.__version__}
+    about = {"command": command(), "date": datetime.now(UTC).date().isoformat(), "torch": torch.__version__}
     about |= {"cores": os.cpu_count(), "machine": platform.machine(), "others": round(others(), 3)}
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"{name}.json"

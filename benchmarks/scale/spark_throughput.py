@@ -2,8 +2,8 @@
 
     python benchmarks/scale/spark_throughput.py
 
-Both read the same CSV files and write JSON lines; both are timed from the first row to the last, without their start.
-Processor time is that of all processes: the JVM and its Python workers, or the one process.
+Both read the same CSV files and write JSON lines, a file at a time; the first files are not timed. Processor time is
+that of all processes: the JVM and its Python workers, or the one process. A shape is keys x rows of a key in a batch.
 """
 
 from __future__ import annotations
@@ -88,10 +88,9 @@ def on_spark(folder: Path, horizon: int, cores: int, warm_up: int) -> dict[str, 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--keys", type=int, default=40)
-    parser.add_argument("--rows", type=int, nargs="+", default=[100, 2000], help="of a key in a batch")
-    parser.add_argument("--batches", type=int, default=12)
-    parser.add_argument("--warm-up", type=int, default=6, help="batches that are not timed")
+    parser.add_argument("--shapes", nargs="+", default=["100x1000", "1000x100"], help="keys x rows of a key in a batch")
+    parser.add_argument("--batches", type=int, default=7)
+    parser.add_argument("--warm-up", type=int, default=4, help="batches that are not timed")
     parser.add_argument("--horizon", type=int, default=2)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--part", choices=("bank", "spark"), help=argparse.SUPPRESS)
@@ -104,12 +103,13 @@ def main() -> None:
         print(json.dumps(on_spark(arguments.folder, arguments.horizon, arguments.cores, arguments.warm_up)))
         return
     runs = []
-    for rows in arguments.rows:
+    for shape in arguments.shapes:
+        keys, rows = map(int, shape.split("x"))
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place) / "in"
             many = {"rows": rows * arguments.batches, "files": arguments.batches}
-            readings.write(folder, devices=arguments.keys, **many, seed=0)
-            found: dict[str, Any] = {"keys": arguments.keys, "rows_a_key_and_batch": rows}
+            readings.write(folder, devices=keys, **many, seed=0)
+            found: dict[str, Any] = {"keys": keys, "rows_a_key_and_batch": rows}
             for part in ("bank", "spark"):
                 command = [sys.executable, __file__, "--part", part, "--folder", str(folder)]
                 for name in ("horizon", "cores", "warm_up"):
@@ -121,7 +121,7 @@ def main() -> None:
         found["ratio_by_cpu"] = spark["rows"] / sum(spark["cpu"].values()) / (bank["rows"] / bank["cpu"])
         runs.append(found)
         print(
-            f"{rows} rows a key and batch: bank {bank['rows'] / bank['seconds']:,.0f} rows/s, Spark "
+            f"{keys} keys, {rows} rows of each in a batch: bank {bank['rows'] / bank['seconds']:,.0f} rows/s, Spark "
             f"{spark['rows'] / spark['seconds'] / arguments.cores:,.0f} rows/s and core, ratio "
             f"{found['ratio_a_core']:.2f} by time, {found['ratio_by_cpu']:.2f} by processor time",
             flush=True,

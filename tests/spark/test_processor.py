@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 pd = pytest.importorskip("pandas", reason="needs pandas: make test-spark")
 
-from ptncn.spark.forecasts import StreamProcessor  # noqa: E402
+from ptncn.spark.processor import StreamProcessor  # noqa: E402
 from ptncn.streaming import Stream  # noqa: E402
 from ptncn.streaming.storage import BlobError  # noqa: E402
 
@@ -32,13 +33,19 @@ class Handle:
 
 
 def started(handle: Handle, timeout: float | None = None) -> StreamProcessor:
-    processor = StreamProcessor(OPTIONS, COLUMNS, timeout, keep=3)
+    processor = StreamProcessor(OPTIONS, ["device", "time", "load"], COLUMNS, timeout, keep=3)
     processor.init(handle)
     return processor
 
 
 def table(*rows: tuple[float, float]) -> pd.DataFrame:
-    return pd.DataFrame([(time, "a", load) for time, load in rows], columns=["time", "device", "load"])
+    """Rows of a device, packed into one."""
+    times, loads = map(np.array, zip(*rows, strict=True))
+    return pd.DataFrame({"device": ["a"], "time": [times], "load": [loads]})
+
+
+def unpacked(said: list[pd.DataFrame]) -> pd.DataFrame:
+    return pd.concat(said).set_axis(COLUMNS, axis=1).explode(COLUMNS[1:], ignore_index=True)
 
 
 NOW = SimpleNamespace(getCurrentProcessingTimeInMs=lambda: 1000)
@@ -49,7 +56,7 @@ def test_rows_are_sorted_by_time_and_numbered_over_batches():
     processor = started(handle)
     said = [*processor.handleInputRows(("a",), iter([table((60, 2.0)), table((0, 1.0))]), NOW)]
     said += started(handle).handleInputRows(("a",), iter([table((120, 4.0))]), NOW)
-    found = pd.concat(said)
+    found = unpacked(said)
     rows = [{"device": "a", "time": 60.0 * i, "load": load} for i, load in enumerate([1.0, 2.0, 4.0])]
     expected = Stream(**OPTIONS).feed(rows)
     assert found["index"].tolist() == [0, 1, 2]
@@ -63,9 +70,9 @@ def test_a_silent_key_is_forgotten_and_begins_anew():
     list(processor.handleInputRows(("a",), iter([table((0, 1.0))]), NOW))
     list(processor.handleInputRows(("a",), iter([table((60, 1.0))]), NOW))
     assert handle.timers == {3500}
-    (last,) = processor.handleExpiredTimer(("a",), NOW, None)
+    last = unpacked([*processor.handleExpiredTimer(("a",), NOW, None)])
     assert last[["key", "index", "silent"]].values.tolist() == [["a", 2, True]]
-    (first,) = processor.handleInputRows(("a",), iter([table((120, 1.0))]), NOW)
+    first = unpacked([*processor.handleInputRows(("a",), iter([table((120, 1.0))]), NOW)])
     assert first["index"].tolist() == [0]
 
 

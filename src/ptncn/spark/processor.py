@@ -1,0 +1,132 @@
+"""What Spark calls with the rows of a key, packed into arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptncn.streaming.results import Results
+from ptncn.streaming.sources import Block, StreamError
+from ptncn.streaming.storage import BlobError
+from ptncn.streaming.stream import Advance
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+else:
+    try:
+        from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+    except ImportError:  # without the extra this can be imported all the same; `forecast` says what is missing
+        StatefulProcessor = object
+
+
+class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  # Any without the extra
+    """What Spark calls with the rows of a key. The blob of its stream is the value in the state store.
+
+    Arguments:
+        options: those of the stream.
+        inputs, outputs: names of the columns, the key first; all others hold arrays.
+        timeout, keep: see `forecast`.
+    """
+
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        timeout: float | None,
+        keep: int,
+    ) -> None:
+        self.options, self.inputs, self.outputs, self.keep = dict(options), list(inputs), list(outputs), keep
+        self.timeout = None if timeout is None else int(timeout * 1000)
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        import torch
+
+        torch.set_num_threads(1)
+        self.handle, self.advance = handle, _advance(self.options, self.keep)
+        self.blob = handle.getValueState("stream", "blob binary, seen long")
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
+        state, seen = self.blob.get() or (None, 0)
+        block = self._block(key[0], list(rows), seen)
+        try:
+            state, results = self.advance.block(None if state is None else bytes(state), block)
+        except (BlobError, StreamError) as error:
+            raise type(error)(f"{self.options['key']} {key[0]}: {error}") from None
+        self.blob.update((state, seen + len(results)))
+        if self.timeout is not None:
+            for timer in list(self.handle.listTimers()):
+                self.handle.deleteTimer(timer)
+            self.handle.registerTimer(timerValues.getCurrentProcessingTimeInMs() + self.timeout)
+        if len(results):
+            yield self._table(key[0], len(results), _columns(results, seen))
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
+        """Forget a key that fell silent."""
+        _, seen = self.blob.get() or (None, 0)
+        self.blob.clear()
+        yield self._table(key[0], 1, {"index": [seen], "alarm": [False], "silent": [True]})
+
+    def close(self) -> None:
+        pass
+
+    def _block(self, key: Any, parts: Sequence[pd.DataFrame], seen: int) -> Block:
+        """The rows of a key in the order of time."""
+        import pandas as pd
+
+        columns = {
+            name: np.concatenate([array for part in parts for array in part.iloc[:, number]])
+            for number, name in enumerate(self.inputs)
+            if number
+        }
+        times = pd.Series(columns[self.options["timestamp"]])
+        if not times.is_monotonic_increasing:
+            order = times.sort_values(kind="stable").index
+            columns = {name: column[order] for name, column in columns.items()}
+        rows: list[Sequence[Any]] = list(zip([key] * len(times), *map(_values, columns.values()), strict=True))
+        return Block(tuple(self.inputs), rows, list(range(seen + 1, seen + 1 + len(rows))))
+
+    def _table(self, key: Any, rows: int, arrays: Mapping[str, Any]) -> pd.DataFrame:
+        """One row; all its arrays have as many values."""
+        import pandas as pd
+
+        known = {"key": str(key), **arrays}
+        return pd.DataFrame({f"c{i}": [known.get(name, [None] * rows)] for i, name in enumerate(self.outputs)})
+
+
+_made: dict[str, Advance] = {}
+"""What this Python worker keeps from batch to batch, by the options."""
+
+
+def _advance(options: Mapping[str, Any], keep: int) -> Advance:
+    known = repr((sorted(options.items()), keep))
+    if known not in _made:
+        _made[known] = Advance(keep=keep, **options)
+    return _made[known]
+
+
+def _values(array: np.ndarray) -> list[Any]:
+    """None where a text is missing."""
+    values: list[Any] = array.tolist()
+    if array.dtype == object:
+        return [None if value is None or value != value else value for value in values]
+    return values
+
+
+def _columns(results: Results, seen: int) -> dict[str, Any]:
+    """Results by the names of `output_schema`."""
+    steps, split = results.steps, results.columns.split
+    table: dict[str, Any] = {"index": np.arange(seen, seen + len(results))}
+    table["timestamp"] = [None if time is None else str(time) for time in results.timestamps or []]
+    parts = {"": results.observed, "_predicted": steps.predicted}
+    for h in range(steps.forecast.shape[1]):
+        parts[f"_ahead{h + 1}"] = steps.forecast[:, h]
+        if steps.lower.shape[1]:
+            parts |= {f"_ahead{h + 1}_lower": steps.lower[:, h], f"_ahead{h + 1}_upper": steps.upper[:, h]}
+    for suffix, entries in parts.items():
+        table |= {f"{name}{suffix}": values for name, values in split(entries).items()}
+    table |= {"surprise": steps.surprise, "anomaly": steps.anomaly, "alarm": steps.alarm, "severity": steps.severity}
+    return table | {"silent": np.zeros(len(results), dtype=bool)}
