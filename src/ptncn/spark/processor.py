@@ -65,7 +65,7 @@ class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  
             yield self._table(key[0], len(results), _columns(results, seen))
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
-        """Forget a key that fell silent."""
+        """Forget a key that has become silent."""
         _, seen = self.blob.get() or (None, 0)
         self.blob.clear()
         yield self._table(key[0], 1, {"index": [seen], "alarm": [False], "silent": [True]})
@@ -98,7 +98,7 @@ class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  
 
 
 _made: dict[str, Advance] = {}
-"""What this Python worker keeps from batch to batch, by the options."""
+"""What this Python worker keeps between batches, by options."""
 
 
 def _advance(options: Mapping[str, Any], keep: int) -> Advance:

@@ -44,6 +44,7 @@ def local_session(cores: int = 2, **settings: Any) -> SparkSession:
     chosen = {
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.python.authenticate.socketTimeout": "120s",
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
         **settings,
