@@ -44,18 +44,18 @@ setup(
         Extension(
             "ptncn.kernels._step",
             [f"{KERNEL}/step.c"],
-            depends=[f"{KERNEL}/{name}" for name in ("step.h", "check.h", "scalars.h")]
+            depends=[f"{KERNEL}/{name}" for name in ("export.h", "step.h", "check.h", "scalars.h")]
             + [f"{KERNEL}/{name}.inc" for name in ("products", "optimizers", "run", "memory", "step")],
             optional=True,
         ),
-        Extension(
-            "ptncn.kernels._forecast",
-            [f"{KERNEL}/forecast.c"],
-            depends=[f"{KERNEL}/{name}.inc" for name in ("nonlinear", "seasons")],
-            optional=True,
+        *(
+            Extension(
+                f"ptncn.kernels._{name}",
+                [f"{KERNEL}/{name}.c"],
+                depends=[f"{KERNEL}/{own}" for own in ("export.h", "nonlinear.inc", "seasons.inc")],
+                optional=True,
+            )
+            for name in ("forecast", "anomaly", "gauge", "format")
         ),
-        Extension("ptncn.kernels._anomaly", [f"{KERNEL}/anomaly.c"], optional=True),
-        Extension("ptncn.kernels._gauge", [f"{KERNEL}/gauge.c"], optional=True),
-        Extension("ptncn.kernels._format", [f"{KERNEL}/format.c"], optional=True),
     ],
 )

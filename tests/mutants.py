@@ -28,6 +28,7 @@ OPTIMIZERS, RESCALE, SYNAPSES = "updates/optimizers.py", "updates/factors.py", "
 KERNEL, PRODUCTS, MOVES = "kernels/step.inc", "kernels/products.inc", "kernels/optimizers.inc"
 RUN, KERNEL_TRACES = "kernels/run.inc", "kernels/memory.inc"
 CHECKS = "kernels/check.h"
+ELIGIBILITY, ELSTM, LRU = "learners/traces.py", "learners/elstm.py", "learners/lru.py"
 
 
 class Mutant(NamedTuple):
@@ -67,6 +68,9 @@ OF_FACTORS = ("tests/updates/test_factors.py",)
 OF_LARGE = ("tests/network/test_kernel.py", "-k", "really and sgd")
 OF_OPTIMIZERS = ("tests/updates/test_optimizers.py",)
 QUEUE = ("tests/updates/test_synapses.py", "-k", "queued_is_sent")
+OF_TRACES = ("tests/learners/test_traces.py",)
+OF_DIAGONAL = ("tests/learners/test_diagonal.py",)
+OF_RTRL = ("tests/learners/test_rtrl.py", "-k", "gradient")
 
 MUTANTS = [
     # Correction
@@ -400,6 +404,61 @@ MUTANTS = [
         CLOSED_FORMS,
     ),
     Mutant("L^z is not halved", EQUATIONS, "0.5 * (y - z).square()", "(y - z).square()", CLOSED_FORMS),
+    # Forward-mode learners
+    Mutant(
+        "SnAp-1 ignores what a unit sends to itself", ELIGIBILITY,
+        "kept[:, :, 0] += (micro.slopes[:, :, : len(own)] * own).sum(2)", "pass", OF_TRACES,
+    ),
+    Mutant("eligibility traces do not decay", ELIGIBILITY, "return micro.carry",
+        "return torch.ones_like(micro.carry)", OF_TRACES,
+    ),
+    Mutant(
+        "random feedback has the wrong sign", ELIGIBILITY, "error @ self.broadcast.weight",
+        "-error @ self.broadcast.weight", OF_TRACES,
+    ),
+    Mutant(
+        "masked rows lose their eligibility", ELIGIBILITY, "rows(mask, self.keep(micro), whole[None, :, :, None])",
+        "self.keep(micro)", OF_TRACES,
+    ),
+    Mutant(
+        "immediate: masked rows forget their last input", "learners/forward_mode.py",
+        "state.vectors = _keep(mask, vectors, state.vectors)", "state.vectors = vectors", OF_TRACES,
+    ),
+    Mutant(
+        "eLSTM: J is f alone", ELSTM, "jacobian = f + (self.cell.weight_cc_l0 * slopes).sum(1)", "jacobian = f",
+        OF_DIAGONAL,
+    ),
+    Mutant("eLSTM: the slope of f ascends", ELSTM, "(c - z) * f * (1 - f)", "(z - c) * f * (1 - f)", OF_DIAGONAL),
+    Mutant(
+        "eLSTM: the output gate gives c no credit", ELSTM, "adjoint * o + of_a @ self.cell.weight_hh_l0",
+        "adjoint * o", OF_DIAGONAL,
+    ),
+    Mutant(
+        "eLSTM: own traces of the new c", ELSTM, "slopes * c[:, None]", "slopes * new_c[:, None]", OF_DIAGONAL
+    ),
+    Mutant(
+        "LRU: traces turn the other way", LRU, "torch.stack([real * re - imaginary * im, real * im + imaginary * re]",
+        "torch.stack([real * re + imaginary * im, real * im - imaginary * re]", OF_DIAGONAL,
+    ),
+    Mutant(
+        "LRU: traces of B do not turn", LRU, "im.mul_(real).addcmul_(imaginary, re)", "im.mul_(real)", OF_DIAGONAL
+    ),
+    Mutant("LRU: Im B is taught like Re B", LRU, "[imaginary, -real]", "[imaginary, real]", OF_DIAGONAL),
+    Mutant(
+        "LRU: angles are taught the other way", LRU, "g[:, 1] * rotated[:, 0] - g[:, 0] * rotated[:, 1]",
+        "g[:, 0] * rotated[:, 1] - g[:, 1] * rotated[:, 0]", OF_DIAGONAL,
+    ),
+    Mutant("LRU: decays are taught the other way", LRU, '"decay": -torch.exp', '"decay": torch.exp', OF_DIAGONAL),
+    Mutant(
+        "LRU: immediate credit without s", LRU, "(torch.exp(layer.scale) * g).flatten(1)", "g.flatten(1)", OF_DIAGONAL
+    ),
+    Mutant(
+        "RTRL: what a step adds is left out", "learners/rtrl.py",
+        "own.addcmul_(slopes[:, :, :, None], group.vector[:, None, None, :, None])", "pass", OF_RTRL,
+    ),
+    Mutant(
+        "RTRL: the cell state carries nothing", "learners/rtrl.py", "if carry is not None:", "if False:", OF_RTRL
+    ),
     # The compiled kernel
     Mutant(
         "kernel: β E e pushes the other way", KERNEL, "drive, below, own, -beta)", "drive, below, own, beta)",

@@ -1,7 +1,8 @@
-"""The kernel under the address and undefined-behaviour sanitizers: `make asan`.
+"""All compiled code under the address and undefined-behaviour sanitizers: `make asan`.
 
-A copy of the package with an instrumented kernel runs the tests of the kernel, the updates and the network, and then
-random sequences of public calls. Leak detection is off, because the interpreter never frees some memory.
+A copy of the package with instrumented libraries runs the tests of the kernel, the updates, the network and the parts
+of streams that are compiled, and then random sequences of public calls. Leak detection is off, because the interpreter
+never frees some memory.
 """
 
 from __future__ import annotations
@@ -19,18 +20,26 @@ from common import ROOT, parser, record
 
 COPY = ROOT / "build/asan"
 FLAGS = ["-g", "-O1", "-std=gnu11", "-fno-omit-frame-pointer", "-shared", "-fPIC"]
-TESTS = ["tests/kernels", "tests/updates", "tests/network"]
+LIBRARIES = ("step", "forecast", "anomaly", "gauge", "format")
+OF_STREAMS = ("advance", "anomaly", "bad_input", "default_engine", "forecaster", "gauge", "keys", "output", "results")
+TESTS = ["tests/kernels", "tests/updates", "tests/network", *(f"tests/streaming/test_{name}.py" for name in OF_STREAMS)]
+CHECK = """
+import ctypes, sys
+from ptncn.kernels import load, bindings
+path = bindings.library_path(sys.argv[1])
+assert "asan" in path.parts and load() is not None and ctypes.CDLL(str(path)).__asan_init, path
+"""
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 
 
 def build(compiler: str) -> Path:
-    """The package in `COPY`, with the checked kernel; the library that has to be loaded first."""
+    """The package in `COPY`, with checked libraries; the library that has to be loaded first."""
     package = COPY / "ptncn"
     shutil.rmtree(package, ignore_errors=True)
     shutil.copytree(ROOT / "src/ptncn", package, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
-    library = package / "kernels" / "_step.kernel.so"
-    source = package / "kernels/step.c"
-    subprocess.run([compiler, *FLAGS, *SANITIZERS, "-fopenmp", "-o", library, source, "-lm"], check=True)
+    for name in LIBRARIES:
+        files = ["-o", package / f"kernels/_{name}.kernel.so", package / f"kernels/{name}.c", "-lm"]
+        subprocess.run([compiler, *FLAGS, *SANITIZERS, "-fopenmp", *files], check=True)
     asked = subprocess.run([compiler, "-print-file-name=libasan.so"], check=True, capture_output=True, text=True)
     return Path(asked.stdout.strip()).resolve()
 
@@ -48,7 +57,7 @@ def environment(runtime: Path) -> dict[str, str]:
 
 
 def run_tests(env: dict[str, str]) -> dict[str, Any]:
-    """How many tests of the kernel, the updates and the network passed; the first failure ends it."""
+    """How many tests passed; the first failure ends it."""
     pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS]
     done = subprocess.run(pytest, env=env, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     print(done.stdout)
@@ -63,11 +72,11 @@ def main() -> int:
     given.add_argument("--only", choices=("tests", "walk"), help="one of the two")
     options = given.parse_args()
     started, env = time.time(), environment(build(options.compiler))
-    check = "import sys; from ptncn import kernels; sys.exit(kernels.load() is None or 'asan' not in kernels.__file__)"
-    subprocess.run([sys.executable, "-c", check], env=env, cwd=COPY, check=True)
+    for name in LIBRARIES:
+        subprocess.run([sys.executable, "-c", CHECK, f"_{name}"], env=env, cwd=COPY, check=True)
     if options.only != "walk":
         found = run_tests(env)
-        record("asan", options, {**found, "sanitizers": env["PTNCN_SANITIZERS"]}, started)
+        record("asan", options, {**found, "libraries": LIBRARIES, "sanitizers": env["PTNCN_SANITIZERS"]}, started)
         if found["code"]:
             return 1
     if options.only == "tests":

@@ -39,8 +39,9 @@ def page(records: dict[str, dict[str, Any]]) -> str:
 
 def _asan(record: dict[str, Any]) -> str:
     return (
-        "The tests of the kernel, the updates and the network, with the kernel under the address and "
-        f"undefined-behaviour sanitizers: {record.get('passed', 0):,} passed, {record.get('failed', 0)} failed."
+        f"All compiled code ({', '.join(record['libraries'])}) under the address and undefined-behaviour sanitizers: "
+        "of the tests of the kernel, the updates, the network and the compiled parts of streams, "
+        f"{record.get('passed', 0):,} passed, {record.get('failed', 0)} failed."
     )
 
 

@@ -140,6 +140,8 @@ def check_observation(x: Tensor, batch_size: int, input_size: int, like: Tensor,
 
     `mask` is one that `check_mask` returned.
     """
+    if isinstance(x, Tensor) and (x.is_complex() or x.layout is not torch.strided):
+        raise ValueError(f"observation: expected a dense tensor of real numbers, got {x.dtype} in {x.layout}")
     x = torch.as_tensor(x, dtype=like.dtype, device=like.device)
     if x.shape != (batch_size, input_size):
         raise ValueError(f"observation: expected shape ({batch_size}, {input_size}), got {tuple(x.shape)}")

@@ -231,8 +231,13 @@ def test_no_library_has_to_be_loadable(monkeypatch, name):
     def fail(path):
         raise OSError("libgomp.so.1: cannot open shared object file")
 
-    if kernels.open_library(name) is None:
+    if kernels.open_library(name, {}) is None:
         pytest.skip("the kernel is not built")
     monkeypatch.setattr(ctypes, "CDLL", fail)
     with pytest.warns(UserWarning, match="cannot be loaded; Python does its work: libgomp"):
-        assert kernels.open_library(name) is None
+        assert kernels.open_library(name, {}) is None
+
+
+def test_a_library_of_another_version_is_done_without():
+    with pytest.warns(UserWarning, match="cannot be loaded; Python does its work: .*of_tomorrow"):
+        assert kernels.open_library("_step", {"ptncn_step": ctypes.c_int, "of_tomorrow": ctypes.c_int}) is None

@@ -30,6 +30,11 @@ def unchanged_by(net, state, act, match):
         (torch.zeros(2, 5), r"observation: expected shape \(2, 4\), got \(2, 5\)"),
         (torch.zeros(3, 4), r"observation: expected shape \(2, 4\), got \(3, 4\)"),
         (torch.zeros(4), r"observation: expected shape \(2, 4\), got \(4,\)"),
+        (torch.zeros(2, 4).to_sparse(), "observation: expected a dense tensor of real numbers, got .* in torch.sparse"),
+        (
+            torch.zeros(2, 4, dtype=torch.cfloat),
+            "observation: expected a dense tensor of real numbers, got .*complex64",
+        ),
         (
             torch.tensor([[0, 0, 0, 0], [0, math.nan, 0, 0]]),
             "expected finite numbers .* got 1 others; at row 1, column 1: nan",

@@ -123,5 +123,5 @@ def test_least_squares_needs_a_gaussian_output_and_horizons_need_least_squares()
         PTNCN(2, [3], readout="rls")
     with pytest.raises(ValueError, match="expected readout='rls'"):
         PTNCN(2, [3], horizons=(1, 12))
-    with pytest.raises(ValueError, match="horizons: expected whole numbers of at least 1"):
+    with pytest.raises(ValueError, match="horizons: expected a list of whole numbers of at least 1"):
         PTNCN(2, [3], readout="rls", output="gaussian", horizons=(0,))

@@ -193,6 +193,16 @@ def test_a_constant_stream_is_forecast_exactly(value):
     assert (upper[50:] >= value).all()
 
 
+@pytest.mark.parametrize("value", [1e-160, 1e-310])
+def test_a_number_whose_square_is_zero_does_not_end_in_nan(value):
+    series = np.concatenate([np.zeros(20), [value, 0.0], np.sin(np.arange(40) / 3)])[:, None]
+    one, other = Forecaster(Setting()), Forecaster(Setting())
+    other._step, other._stops = reference.Step(other.setting), False
+    means = run(one, series)[0]
+    assert np.isfinite(means).all()
+    np.testing.assert_allclose(run(other, series)[0], means, rtol=1e-6, atol=1e-9)
+
+
 def test_missing_values_are_filled_in_and_teach_nothing():
     series = np.sin(np.arange(600) / 4)[:, None]
     forecaster = Forecaster(Setting())
@@ -252,6 +262,12 @@ def test_sizes_and_rows_that_do_not_fit_are_refused():
             forecaster.observe(np.zeros((1, 3)))
         with pytest.raises(ValueError, match="rows outside"):
             forecaster.observe(np.zeros((1, 2)), rows=np.array([5]))
+        for name in ("count", "begun"):
+            for value in (np.nan, -1e18, 1e18):
+                broken = Forecaster(Setting(columns=2))
+                broken.part(name)[:] = value
+                with pytest.raises(ValueError, match="a broken count of rows"):
+                    broken.observe(np.zeros((1, 2)))
 
 
 def test_parts_of_a_state_fill_it_without_overlap():

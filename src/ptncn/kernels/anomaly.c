@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "export.h"
+
 #define PAST 6
 enum { POINT, BURST_EVENT, HIGH, LOW, QUIET_EVENT, RANGE, EVENTS };
 enum { BAR, LEFT, PAST_EVENTS, KEPT = PAST_EVENTS + PAST }; /* of each kind of event */
@@ -177,13 +179,13 @@ static void row(double *x, const double *y, const double *expected, const Settin
     out[4] = known ? novelty / (double)known : 0;
 }
 
-int64_t anomaly_size(const Setting *s) {
+EXPORT int64_t anomaly_size(const Setting *s) {
     return s->columns < 1 || s->columns > 1 << 20 || s->hold < 0 ? 0 : COMMON + s->columns * OWN;
 }
 
 /* Streams `rows` (count of them) of `state` (streams, width) each see one row; 0, or what was wrong. */
-int anomaly_step(const Setting *s, double *state, int64_t streams, int64_t width, const int64_t *rows, int64_t count,
-                 const double *values, const double *expected, double *out) {
+EXPORT int64_t anomaly_step(const Setting *s, double *state, int64_t streams, int64_t width, const int64_t *rows,
+                            int64_t count, const double *values, const double *expected, double *out) {
     if (!anomaly_size(s) || anomaly_size(s) != width) return 1;
     for (int64_t i = 0; i < count; i++)
         if (rows[i] < 0 || rows[i] >= streams) return 2;

@@ -12,6 +12,7 @@ import ctypes
 import os
 import sys
 import warnings
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,11 @@ from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 
 
-def open_library(name: str, without: str = "Python does its work") -> ctypes.CDLL | None:
+def open_library(name: str, results: Mapping[str, Any], without: str = "Python does its work") -> ctypes.CDLL | None:
     """A library next to this file; None if it was not built, cannot be loaded, or if `PTNCN_KERNEL=0`.
 
-    `without` is the part of the warning that says what happens instead. Callers cache the result.
+    `results` has the functions that are called, with the types of what they return. `without` is the part of the
+    warning that says what happens instead. Callers cache the result.
     """
     if os.environ.get("PTNCN_KERNEL", "1") == "0":
         return None
@@ -33,8 +35,11 @@ def open_library(name: str, without: str = "Python does its work") -> ctypes.CDL
     if not path.is_file():
         return None
     try:
-        return ctypes.CDLL(str(path))  # its calls release the interpreter lock
-    except OSError as error:  # it needs a library that is missing
+        library = ctypes.CDLL(str(path))  # its calls release the interpreter lock
+        for function, result in results.items():
+            getattr(library, function).restype = result
+        return library
+    except (OSError, AttributeError) as error:  # it needs a library that is missing, or is of another version
         warnings.warn(f"the compiled kernel cannot be loaded; {without}: {error}", stacklevel=3)
         return None
 
@@ -60,9 +65,6 @@ VERSION = 5
 """PTNCN_VERSION of the header that this package expects."""
 
 
-INSTEAD = "steps run in PyTorch"
-
-
 class KernelError(ValueError):
     """The kernel refused a call; nothing was written."""
 
@@ -70,16 +72,12 @@ class KernelError(ValueError):
 @cache
 def load() -> ctypes.CDLL | None:
     """The shared library of the network's step, or None: see `open_library`."""
-    library = open_library("_step", INSTEAD)
-    if library is None:
-        return None
-    try:
-        library.ptncn_layout.restype = library.ptncn_message.restype = ctypes.c_char_p
+    texts = dict.fromkeys(("ptncn_layout", "ptncn_message"), ctypes.c_char_p)
+    calls = dict.fromkeys(("ptncn_step", "ptncn_steps", "ptncn_update", "ptncn_multiply"), ctypes.c_int)
+    library = open_library("_step", {**texts, **calls}, "steps run in PyTorch")
+    if library is not None:
         library.ptncn_step.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
         library.ptncn_update.argtypes = [ctypes.c_void_p]
-    except AttributeError as error:  # it is of another version
-        warnings.warn(f"the compiled kernel cannot be loaded; {INSTEAD}: {error}", stacklevel=2)
-        return None
     return library
 
 
@@ -172,7 +170,7 @@ def update(rule: Any, weight: Tensor, first: Tensor | None, second: Tensor | Non
 def multiply(x: Tensor, weight: Tensor) -> Tensor:
     """x W, (rows, to) from (rows, from) and (from, to): faster than BLAS where x has some dozens of rows."""
     library = load()
-    if library is None or not hasattr(library, "ptncn_multiply") or not weight.is_cpu:
+    if library is None or not weight.is_cpu:
         return x @ weight
     x, (rows, width) = x.contiguous(), x.shape
     if width != len(weight):

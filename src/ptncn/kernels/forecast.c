@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export.h"
+
 #define EXPERTS 12 /* copy, two seasonal copies, median, drift, growth, and the blocks below */
 #define RULES 6
 #define BLOCKS 6   /* network, long and short autoregression, two profiles, nonlinear autoregression */
@@ -26,6 +28,7 @@
 #define DRIFT 1000 /* rows over which the mean change is taken */
 #define GAIN 20.0
 #define MIDDLE 0.01
+#define TINY 1e-150 /* smallest error whose square is a number */
 #define AWAKE 32 /* rows before the nonlinear units begin */
 #define OUTGROWN 1.6
 #define MOST_GROWTH 3.0 /* of the logarithm */
@@ -260,7 +263,7 @@ INLINE void score(const Run *r, int64_t c, int64_t h, int64_t time, double y) {
     follow(s, r->x + l->made + kept * 3, y, n, r->x + l->low + i, r->x + l->high + i,
            r->x + l->spread + i, r->x + l->owed + i);
     double *trust = r->x + l->trust + i * 2, moved = mixed - said[0], came = y - said[0];
-    if (*usual > 0) { /* least absolute deviations, by weights */
+    if (*usual > TINY) { /* least absolute deviations, by weights */
         double weight = 1 / (off > *usual ? off * *usual : *usual * *usual);
         trust[0] = s->trust * trust[0] + weight * moved * came;
         trust[1] = s->trust * trust[1] + weight * moved * moved;
@@ -442,7 +445,7 @@ static Observe *best_observe(void) { return observe_anywhere; }
 #endif
 
 /* How many doubles a stream of these sizes takes; 0 for sizes that cannot be. */
-int64_t forecast_size(const Setting *setting) {
+EXPORT int64_t forecast_size(const Setting *setting) {
     Layout layout;
     return lay_out(setting, &layout) ? layout.total : 0;
 }
@@ -459,19 +462,23 @@ static void fetch(const Layout *l, const double *x) {
 
 /* Streams `rows` each observe one of `count` rows, in order; a stream may occur more than once. Only streams whose
  * number is `part`, modulo `parts`, take theirs: several threads may share a call. Returns 0, or an error code. */
-int64_t forecast_step(const Setting *setting, double *state, int64_t streams, int64_t width, const int64_t *rows,
-                      int64_t count, const double *weights, const double *values, const double *states,
-                      const double *extra, double *expected, double *forecast, double *lower, double *upper, int64_t part,
-                      int64_t parts) {
+EXPORT int64_t forecast_step(const Setting *setting, double *state, int64_t streams, int64_t width, const int64_t *rows,
+                             int64_t count, const double *weights, const double *values, const double *states,
+                             const double *extra, double *expected, double *forecast, double *lower, double *upper,
+                             int64_t part, int64_t parts) {
     Layout layout;
     double k[WIDEST], z[WIDEST];
     if (!lay_out(setting, &layout) || layout.total != width || parts < 1) return 1;
     for (int64_t i = 0; i < count; i++)
         if (rows[i] < 0 || rows[i] >= streams) return 2;
-    for (int64_t i = 0; i < count; i++)
-        if (rows[i] % parts == part && !(state[rows[i] * width] >= 0 && state[rows[i] * width] < 9e15))
-            return 3; /* rows seen so far */
     int64_t C = setting->columns, H = setting->horizon;
+    for (int64_t i = 0; i < count; i++) {
+        if (rows[i] % parts != part) continue;
+        const double *x = state + rows[i] * width;
+        if (!(x[layout.count] >= 0 && x[layout.count] < 9e15)) return 3; /* rows seen so far */
+        for (int64_t c = 0; c < C; c++)
+            if (!(x[layout.begun + c] >= 0 && x[layout.begun + c] <= x[layout.count])) return 3;
+    }
     Observe *step = best_observe();
     for (int64_t i = 0; i < count; i++) {
         if (rows[i] % parts != part) continue;

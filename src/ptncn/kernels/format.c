@@ -4,11 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#if defined(_WIN32)
-#define EXPORT __declspec(dllexport)
-#else
-#define EXPORT
-#endif
+#include "export.h"
 
 enum { LONGEST = 24 }; /* characters of a number */
 

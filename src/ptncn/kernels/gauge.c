@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "export.h"
+
 #define MEMORY 500.0
 #define TRUST 9.0
 #define WARM_UP 32.0
@@ -62,7 +64,7 @@ static void scale_input(double given, double *mean, double *scale, double *count
     *count += 1.0;
 }
 
-int64_t gauge_width(int64_t C) { return 1 + 10 * C; }
+static int64_t gauge_width(int64_t C) { return 1 + 10 * C; }
 
 static int outside(const int64_t *rows, int64_t count, int64_t streams) {
     for (int64_t i = 0; i < count; i++)
@@ -71,16 +73,16 @@ static int outside(const int64_t *rows, int64_t count, int64_t streams) {
 }
 
 /* Both return 0, or 1 if a row is outside the state. */
-int64_t gauge_judge(double *state, int64_t streams, int64_t C, const int64_t *rows, int64_t count, const double *y,
-                    const double *p, double *out) {
+EXPORT int64_t gauge_judge(double *state, int64_t streams, int64_t C, const int64_t *rows, int64_t count,
+                           const double *y, const double *p, double *out) {
     if (outside(rows, count, streams)) return 1;
     for (int64_t i = 0; i < count; i++)
         judge(state + rows[i] * gauge_width(C), C, y + i * C, p + i * C, out + i * (4 + C));
     return 0;
 }
 
-int64_t gauge_scale(double *state, int64_t streams, int64_t C, const int64_t *rows, int64_t count, const double *y,
-                    float *inputs) {
+EXPORT int64_t gauge_scale(double *state, int64_t streams, int64_t C, const int64_t *rows, int64_t count,
+                           const double *y, float *inputs) {
     if (outside(rows, count, streams)) return 1;
     for (int64_t i = 0; i < count; i++) {
         double *last = state + rows[i] * gauge_width(C) + 1 + 2 * C, *mean = last + C;

@@ -9,13 +9,9 @@
 
 #include <stdint.h>
 
-#define PTNCN_VERSION 5
+#include "export.h"
 
-#if defined(_WIN32)
-#define EXPORT __declspec(dllexport)
-#else
-#define EXPORT
-#endif
+#define PTNCN_VERSION 5
 
 /* Codes: their values are part of the interface, so new ones go at the end */
 enum { PREDICT, OBSERVE, LEARN, PHASES };                                                 /* Step.phase */

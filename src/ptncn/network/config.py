@@ -144,8 +144,9 @@ class Config:
             _check(option.name, getattr(self, option.name), option)
         if self.output_bias != "zero" and not self.biases:
             raise ValueError(f"output_bias={self.output_bias!r}: expected 'zero' where biases=False")
-        if not self.horizons or any(type(h) is not int or h < 1 for h in self.horizons):
-            raise ValueError(f"horizons: expected whole numbers of at least 1, got {self.horizons!r}")
+        listed = isinstance(self.horizons, Sequence) and len(self.horizons) > 0
+        if not listed or any(type(h) is not int or h < 1 for h in self.horizons):
+            raise ValueError(f"horizons: expected a list of whole numbers of at least 1, got {self.horizons!r}")
         if self.readout != "rls" and set(self.horizons) != {1}:
             raise ValueError(f"horizons={self.horizons!r}: expected readout='rls', got {self.readout!r}")
         object.__setattr__(self, "horizons", tuple(self.horizons))

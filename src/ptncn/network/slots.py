@@ -89,9 +89,7 @@ class NetworkArray:
     @classmethod
     def supports(cls, network: object) -> bool:
         """Whether networks like this one are plain, and the kernel takes steps of many at once."""
-        library = kernels.load()
-        has_steps = library is not None and hasattr(library, "ptncn_steps")
-        return has_steps and is_plain(network) and isinstance(network, PTNCN) and cls._kernel(network) is not None
+        return is_plain(network) and isinstance(network, PTNCN) and cls._kernel(network) is not None
 
     def resize(self, slots: int) -> None:
         """More slots, in place where the system allows: two arrays of all networks would not fit into memory."""

@@ -152,10 +152,7 @@ LONGEST = 24
 
 @cache
 def _load_formatter() -> ctypes.CDLL | None:
-    library = open_library("_format")
-    if library is not None:
-        library.format_rows.restype = ctypes.c_int64
-    return library
+    return open_library("_format", {"format_rows": ctypes.c_int64})
 
 
 def _quoted(value: Any) -> str:

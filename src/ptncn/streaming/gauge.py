@@ -169,7 +169,4 @@ class Gauge:
 @cache
 def load() -> ctypes.CDLL | None:
     """The gauge's library, or None: see `open_library`."""
-    library = open_library("_gauge")
-    if library is not None:
-        library.gauge_judge.restype = library.gauge_scale.restype = whole
-    return library
+    return open_library("_gauge", {"gauge_judge": whole, "gauge_scale": whole})

@@ -31,7 +31,7 @@ class CSetting(ctypes.Structure):
 @cache
 def load() -> ctypes.CDLL | None:
     """The library of anomaly scores, or None: see `open_library`."""
-    return open_library("_anomaly")
+    return open_library("_anomaly", {"anomaly_size": ctypes.c_int64, "anomaly_step": ctypes.c_int64})
 
 
 class Scores(NamedTuple):

@@ -39,10 +39,7 @@ class CSetting(ctypes.Structure):
 @cache
 def load() -> ctypes.CDLL | None:
     """The forecaster's library, or None: see `open_library`."""
-    library = open_library("_forecast")
-    if library is not None:
-        library.forecast_size.restype = library.forecast_step.restype = whole
-    return library
+    return open_library("_forecast", {"forecast_size": whole, "forecast_step": whole})
 
 
 class CompiledStep:

@@ -17,6 +17,8 @@ GAIN = 20.0
 """An expert's regret of a row is at most so many usual errors."""
 MIDDLE = 0.01
 """Share by which a row moves the median."""
+TINY = 1e-150
+"""Smallest error whose square is a number."""
 DRIFT = 1000
 """Rows over which the mean change from one value to the next is measured."""
 MOST_GROWTH = 3.0
@@ -147,14 +149,17 @@ class Step:
         )
         positive = known & (size > 0)
         usual = np.where(size > 0, size, 1.0)
-        gain = np.clip(np.sign(mixed - value)[..., None] * (mixed[..., None] - said) / usual[..., None], -GAIN, GAIN)
+        with np.errstate(over="ignore"):  # far beyond what is kept of it
+            ratio = np.sign(mixed - value)[..., None] * (mixed[..., None] - said) / usual[..., None]
+        gain = np.clip(ratio, -GAIN, GAIN)
         fade = (1.0 - (1.0 - s.fade) / np.sqrt(self._h + 1.0))[:, None]
         put(v["regret"], positive[..., None], fade * v["regret"] + gain)
         put(v["square"], positive[..., None], fade * v["square"] + gain * gain)
-        weight = 1.0 / np.where(off > usual, off * usual, usual * usual)
+        squared = known & (size > TINY)
+        weight = 1.0 / np.where(squared, np.maximum(off, usual) * usual, 1.0)
         moved, came = mixed - last, value - last
         trust = np.stack([weight * moved * came, weight * moved * moved], axis=3)
-        put(v["trust"], positive[..., None], s.trust * v["trust"] + trust)
+        put(v["trust"], squared[..., None], s.trust * v["trust"] + trust)
         put(v["size"], known, size)
         put(v["scored"], known, n)
         self._follow(v, known, n, value, v["made"][at])
