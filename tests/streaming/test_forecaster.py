@@ -197,7 +197,7 @@ def test_a_constant_stream_is_forecast_exactly(value):
 def test_a_number_whose_square_is_zero_does_not_end_in_nan(value):
     series = np.concatenate([np.zeros(20), [value, 0.0], np.sin(np.arange(40) / 3)])[:, None]
     one, other = Forecaster(Setting()), Forecaster(Setting())
-    other._step, other._stops = reference.Step(other.setting), False
+    other._step, other._looks = reference.Step(other.setting), True
     means = run(one, series)[0]
     assert np.isfinite(means).all()
     np.testing.assert_allclose(run(other, series)[0], means, rtol=1e-6, atol=1e-9)

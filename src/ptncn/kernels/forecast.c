@@ -28,7 +28,7 @@
 #define DRIFT 1000 /* rows over which the mean change is taken */
 #define GAIN 20.0
 #define MIDDLE 0.01
-#define TINY 1e-150 /* smallest error whose square is a number */
+#define TINY 1e-150 /* smallest usual error that others are compared with: its square is a number */
 #define AWAKE 32 /* rows before the nonlinear units begin */
 #define OUTGROWN 1.6
 #define MOST_GROWTH 3.0 /* of the logarithm */
@@ -258,7 +258,7 @@ INLINE void score(const Run *r, int64_t c, int64_t h, int64_t time, double y) {
     double n = r->x[l->scored + i] += 1, *usual = r->x + l->size + i, rate = 1 / n > 0.005 ? 1 / n : 0.005;
     double off = fabs(mixed - y), sign = (mixed > y) - (mixed < y), fade = 1 - (1 - s->fade) / sqrt((double)(h + 1));
     *usual += rate * ((n > 10 && *usual > 0 && off > 5 * *usual ? 5 * *usual : off) - *usual);
-    if (*usual > 0)
+    if (*usual > TINY)
         regret_more(regret, square, said, mixed, sign / *usual, fade);
     follow(s, r->x + l->made + kept * 3, y, n, r->x + l->low + i, r->x + l->high + i,
            r->x + l->spread + i, r->x + l->owed + i);

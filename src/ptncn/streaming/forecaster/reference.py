@@ -18,7 +18,7 @@ GAIN = 20.0
 MIDDLE = 0.01
 """Share by which a row moves the median."""
 TINY = 1e-150
-"""Smallest error whose square is a number."""
+"""Smallest usual error that others are compared with: its square is a number."""
 DRIFT = 1000
 """Rows over which the mean change from one value to the next is measured."""
 MOST_GROWTH = 3.0
@@ -147,19 +147,16 @@ class Step:
         size = v["size"] + rate * (
             np.where((n > 10) & (v["size"] > 0) & (off > 5 * v["size"]), 5 * v["size"], off) - v["size"]
         )
-        positive = known & (size > 0)
-        usual = np.where(size > 0, size, 1.0)
-        with np.errstate(over="ignore"):  # far beyond what is kept of it
-            ratio = np.sign(mixed - value)[..., None] * (mixed[..., None] - said) / usual[..., None]
-        gain = np.clip(ratio, -GAIN, GAIN)
+        positive = known & (size > TINY)
+        usual = np.where(size > TINY, size, 1.0)
+        gain = np.clip(np.sign(mixed - value)[..., None] * (mixed[..., None] - said) / usual[..., None], -GAIN, GAIN)
         fade = (1.0 - (1.0 - s.fade) / np.sqrt(self._h + 1.0))[:, None]
         put(v["regret"], positive[..., None], fade * v["regret"] + gain)
         put(v["square"], positive[..., None], fade * v["square"] + gain * gain)
-        squared = known & (size > TINY)
-        weight = 1.0 / np.where(squared, np.maximum(off, usual) * usual, 1.0)
+        weight = 1.0 / np.where(off > usual, off * usual, usual * usual)
         moved, came = mixed - last, value - last
         trust = np.stack([weight * moved * came, weight * moved * moved], axis=3)
-        put(v["trust"], squared[..., None], s.trust * v["trust"] + trust)
+        put(v["trust"], positive[..., None], s.trust * v["trust"] + trust)
         put(v["size"], known, size)
         put(v["scored"], known, n)
         self._follow(v, known, n, value, v["made"][at])
