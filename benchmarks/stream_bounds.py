@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ptncn.streaming.forecaster import Forecaster, Setting
+from ptncn.streaming.forecaster import Forecaster, default_setting
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / "results/streams/bounds.json"
@@ -45,7 +45,7 @@ def simulate(seed: int) -> dict[str, np.ndarray]:
 def measure(values: np.ndarray, level: float) -> dict[str, dict[str, object]]:
     """Of each horizon the share of values within the bounds, block by block, and the mean width of the bounds as a
     share of the constant width that would have held as many in hindsight."""
-    forecaster = Forecaster(Setting(horizon=HORIZONS[-1], level=level))
+    forecaster = Forecaster(default_setting(1, HORIZONS[-1], 0, level=level))
     made = forecaster.observe(values[:, None].copy(), rows=np.zeros(len(values), dtype=np.int64))
     found: dict[str, dict[str, object]] = {}
     for h in HORIZONS:

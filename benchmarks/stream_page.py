@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import stream_sections
+from stream_pictures import PICTURED
 
 Record = dict[str, Any]
 BUSY = 1.0
@@ -23,10 +24,12 @@ def page(read: Callable[[str], Record]) -> str:
     parts = [comparison(record)]
     if forecasts := read("forecasts"):
         parts.append(stream_sections.ahead(forecasts))
+    if kinds := read("kinds"):
+        parts.append(stream_sections.kinds(kinds))
     if bounds := read("bounds"):
         parts.append(stream_sections.bounds(bounds))
     if forecasts:
-        parts.append(stream_sections.pictures(list(forecasts["results"]["copy"])))
+        parts.append(stream_sections.pictures(PICTURED))
     parts += [after_a_switch(record), alarms(read("alarms"))]
     if anomalies := read("anomalies"):
         parts.append(stream_sections.anomalies(anomalies))

@@ -17,6 +17,7 @@ from forecasts import NAMES, load
 from ptncn.report.model import canvas, for_page, legend_below, save, theme
 
 FIGURES = Path(__file__).resolve().parents[1] / "docs/figures"
+PICTURED = [name for name in NAMES if name != "approval + polls"]
 AHEAD, SHOWN = 12, 240
 """Steps ahead of the forecasts, and rows that are shown, the last ones."""
 
@@ -55,7 +56,7 @@ def draw(stream: str) -> None:
 
 
 def main() -> None:
-    for stream in NAMES:
+    for stream in PICTURED:
         draw(stream)
 
 
