@@ -38,10 +38,11 @@ def page(records: dict[str, dict[str, Any]]) -> str:
 
 
 def _asan(record: dict[str, Any]) -> str:
+    libraries = ", ".join(record.get("libraries", ["step"]))
     return (
-        f"All compiled code ({', '.join(record['libraries'])}) under the address and undefined-behaviour sanitizers: "
-        "of the tests of the kernel, the updates, the network and the compiled parts of streams, "
-        f"{record.get('passed', 0):,} passed, {record.get('failed', 0)} failed."
+        f"Compiled code ({libraries}) under the address and undefined-behaviour sanitizers: of the tests in "
+        f"{', '.join(f'`{test}`' for test in record['tests'])}, {record.get('passed', 0):,} passed, "
+        f"{record.get('failed', 0)} failed."
     )
 
 
