@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -89,8 +90,8 @@ def on_spark(folder: Path, horizon: int, cores: int, warm_up: int) -> dict[str, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", nargs="+", default=["100x1000", "1000x100"], help="keys x rows of a key in a batch")
-    parser.add_argument("--batches", type=int, default=7)
-    parser.add_argument("--warm-up", type=int, default=4, help="batches that are not timed")
+    parser.add_argument("--batches", type=int, default=6)
+    parser.add_argument("--warm-up", type=int, default=3, help="batches that are not timed")
     parser.add_argument("--horizon", type=int, default=2)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--part", choices=("bank", "spark"), help=argparse.SUPPRESS)
@@ -114,7 +115,8 @@ def main() -> None:
                 command = [sys.executable, __file__, "--part", part, "--folder", str(folder)]
                 for name in ("horizon", "cores", "warm_up"):
                     command += [f"--{name.replace('_', '-')}", str(getattr(arguments, name))]
-                done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=ROOT)
+                one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}
+                done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=ROOT, env=one_thread)
                 found[part] = json.loads(done.stdout.splitlines()[-1])
         bank, spark = found["bank"], found["spark"]
         found["ratio_a_core"] = spark["rows"] / spark["seconds"] / arguments.cores / (bank["rows"] / bank["seconds"])
@@ -126,8 +128,9 @@ def main() -> None:
             f"{found['ratio_a_core']:.2f} by time, {found['ratio_by_cpu']:.2f} by processor time",
             flush=True,
         )
-    settings = {"cores_of_spark": arguments.cores, "horizon": arguments.horizon}
-    write("spark-throughput", {**settings, "batches": arguments.batches, "warm_up": arguments.warm_up, "runs": runs})
+        settings = {"cores_of_spark": arguments.cores, "horizon": arguments.horizon}
+        settings |= {"batches": arguments.batches, "warm_up": arguments.warm_up}
+        write("spark-throughput", {**settings, "runs": runs})
 
 
 if __name__ == "__main__":
