@@ -24,4 +24,4 @@ def test_every_record_names_its_command_and_commit(name):
 
 def test_a_failure_shows_on_the_page():
     record = json.loads((ROOT / "results" / "reliability" / "full-disk.json").read_text(encoding="utf-8"))
-    assert "good after 49 of them" in page({"full-disk": {**record, "checkpoint_good": 49}})
+    assert "valid after 49 of them" in page({"full-disk": {**record, "checkpoint_good": 49}})
