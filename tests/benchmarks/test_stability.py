@@ -28,4 +28,4 @@ def test_a_run_that_got_worse_is_above_its_best() -> None:
 def test_falling_step_sizes_are_described() -> None:
     root = {**OPTIONS, "schedule": {"kind": "root", "steps": 100, "final": 0.0}}
     assert step_size(run(1.0, options=root)) == "adam, 0.004 / √(1 + updates / 100)"
-    assert step_size(run(1.0, falls_to=0.05)) == "adam, 0.004 falling to 0.05 of it"
+    assert step_size(run(1.0, falls_to=0.05)) == "adam, 0.004 falling to 0.05 of itself"
