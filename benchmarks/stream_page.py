@@ -153,26 +153,31 @@ def speed(record: Record) -> list[str]:
 
 def many(record: Record) -> list[str]:
     """Horizons and keys, next to the time of a bare step of the network."""
-    ahead = record["horizon_lines_per_second_after_start"]
+    ahead, used = (record[f"horizon_lines_per_{unit}_after_start"] for unit in ("second", "processor_second"))
     return [
-        f"A step of the network by itself, called from Python, took {record['bare_step_microseconds']} µs in the same "
-        f"run; a row of this stream takes {record['row_in_bare_steps']} times as long, since the command gives the "
-        f"kernel a block of rows at once. With `--horizon 1` it is {ahead['1']:,} lines a second, with `--horizon 24`, "
-        f"which has 576 more numbers a line, {ahead['24']:,}: {ahead['1'] / ahead['24']:.2f} times the time.",
+        f"A step of the network by itself, called from Python, took {record['bare_step_microseconds']} µs of processor "
+        f"time in the same run; a row of this stream takes {record['row_in_bare_steps']} times as much, since the "
+        f"command gives the kernel a block of rows at once. With `--horizon 1` it is {ahead['1']:,} lines a second, "
+        f"with `--horizon 24` and its 552 more numbers a line {ahead['24']:,}: {ahead['1'] / ahead['24']:.2f} times "
+        f"the time, {used['1'] / used['24']:.2f} times the processor time.",
         "",
-        "1,000 keys of one column, 1 × 32 units, in Python, observations a second:",
+        "1,000 keys of one column, 1 × 32 units, in Python, observations a second; threads share the keys:",
         "",
-        "| weights | threads | observations a second |",
-        "|---|---|---|",
-        *(f"| {at['weights']} | {at['threads']} | {at['observations_per_second']:,} |" for at in record["bank"]),
+        "| weights | threads | observations a second | a second of processor time |",
+        "|---|---|---|---|",
+        *(
+            f"| {at['weights']} | {at['threads']} | {at['observations_per_second']:,} | "
+            f"{at['observations_per_processor_second']:,} |"
+            for at in record["bank"]
+        ),
         "",
         "The same through the command line, and the memory of 10,000 keys:",
         "",
-        "| weights | keys | units | lines a second | memory, MB |",
-        "|---|---|---|---|---|",
+        "| weights | keys | units | lines a second | a second of processor time | memory, MB |",
+        "|---|---|---|---|---|---|",
         *(
             f"| {at['weights']} | {at['keys']:,} | {at['hidden']} | {at['lines_per_second_after_start']:,} | "
-            f"{at['megabytes']} |"
+            f"{at['lines_per_processor_second_after_start']:,} | {at['megabytes']} |"
             for at in (*record["keyed"], *record["ten_thousand_keys"])
         ),
         "",
