@@ -106,12 +106,8 @@ def _commands(experiment: Experiment, scale: str, sources: Sequence[RecordSource
     if sources:
         seconds = sum(source.record.seconds for source in sources)
         versions = sorted({f"torch {source.record.versions.get('torch')}" for source in sources})
-        parts.append(
-            Paragraph(
-                f"{origin(sources)} Every record holds its own command. Computing time: {_time(seconds)}; "
-                f"{', '.join(versions)}."
-            )
-        )
+        time = f"Computing time: {_time(seconds)}; " if seconds else "Made with "
+        parts.append(Paragraph(f"{origin(sources)} Every record holds its own command. {time}{', '.join(versions)}."))
     return parts
 
 
