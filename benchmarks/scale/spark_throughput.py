@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +45,11 @@ def one_process(folder: Path, horizon: int, warm_up: int) -> dict[str, float]:
 
 
 def cpu(process: psutil.Process) -> dict[str, float]:
-    """Seconds of processor time: of the JVM, and of Python, which is this process and the workers."""
+    """Seconds of processor time: of the JVM, and of Python, which is this process and the workers, ended ones too."""
     total = {"jvm": 0.0, "python": 0.0}
     for each in (process, *process.children(recursive=True)):
-        times = each.cpu_times()
-        total["jvm" if "java" in each.name() else "python"] += times.user + times.system
+        with suppress(psutil.NoSuchProcess):
+            total["jvm" if "java" in each.name() else "python"] += sum(each.cpu_times()[:4])
     return total
 
 
