@@ -112,7 +112,7 @@ def world(window: Window, seconds: float) -> dict[str, Any]:
 def stream(window: Window) -> dict[str, Any]:
     rates: dict[str, list[float]] = {"no visitor": [], "browser": [], "browser slowed down 20 times": [], "stuck": []}
     drawing: list[float] = []
-    for _ in range(3):
+    for _ in range(6):
         for visitor, found in rates.items():
             page = StreamPage(Stream(make_feed(DAY), horizon=24), "feed.csv", Pace("max"))
             with serving(page) as url, stuck(url) if visitor == "stuck" else nullcontext():
