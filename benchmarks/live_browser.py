@@ -103,12 +103,19 @@ class Window:
     # What a visitor does
 
     def place(self, selector: str, x: float = 0.5, y: float = 0.5) -> tuple[float, float]:
-        """A point of an element, by shares of its width and height, after scrolling it into sight."""
-        box = self.run(
+        """A point of an element, by shares of its width and height, after scrolling it into sight.
+
+        Waits for the element to stand still: the page itself may be scrolling to what was chosen before.
+        """
+        find = (
             f"(() => {{ const e = document.querySelector({json.dumps(selector)}); "
             "e.scrollIntoView({block: 'center', behavior: 'instant'}); const b = e.getBoundingClientRect(); "
             "return [b.x, b.y, b.width, b.height]; })()"
         )
+        before, box = None, self.run(find)
+        while box != before:
+            time.sleep(0.04)
+            before, box = box, self.run(find)
         return box[0] + x * box[2], box[1] + y * box[3]
 
     def click(self, selector: str, x: float = 0.5, y: float = 0.5) -> None:
