@@ -230,6 +230,15 @@ def test_a_memory_of_the_wrong_size_is_refused(memory, message):
         PTNCN(7, [6, 5], memory=memory)
 
 
+def test_a_memory_follows_the_default_precision():
+    torch.set_default_dtype(torch.float64)
+    try:
+        net = PTNCN(7, [6], memory=4)
+        assert net.step(torch.zeros(1, 7), net.begin(1)).prediction.dtype is torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def test_a_state_of_a_network_without_memory_is_refused():
     with pytest.raises(ValueError, match="state: expected memories"):
         PTNCN(7, [6], memory=4).step(torch.zeros(1, 7), PTNCN(7, [6]).begin(1))

@@ -80,7 +80,7 @@ def initial_weights(
     for number, ((below, own, _), units) in enumerate(zip(widths(sizes), memories, strict=True), start=1):
         if units:
             drawn = initial_memory(below, own, units, one_hot and number == 1, chance)
-            weights |= {f"{name}{number}": weight.float() for name, weight in drawn.items()}
+            weights |= {f"{name}{number}": weight.to(torch.get_default_dtype()) for name, weight in drawn.items()}
     return {name: nn.Parameter(weight, requires_grad=False) for name, weight in weights.items()}
 
 
