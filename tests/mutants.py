@@ -623,6 +623,8 @@ MUTANTS = [
 ]  # fmt: skip
 
 OUTCOMES = {0: "SURVIVED", 1: "caught"}
+CRASHES = (-signal.SIGABRT, -signal.SIGSEGV)
+"""A mutant of the kernel that corrupts memory may end the process; the unchanged kernel passes the same tests."""
 
 
 class Job(NamedTuple):
@@ -730,6 +732,8 @@ def main(pattern: str = "") -> int:
     with tempfile.TemporaryDirectory(prefix="ptncn-mutants-") as scratch:
         for number, code in enumerate(judge(jobs, Path(scratch), workers)):
             mutant, tests = jobs[number]
+            if mutant is not None and mutant.compiled and code in CRASHES:
+                code = 1
             if mutant is not None:
                 table.add_row(mutant.why, mutant.file, OUTCOMES.get(code, f"DID NOT RUN ({code})"))
             if code == (0 if mutant is None else 1):
