@@ -66,6 +66,17 @@ def test_differences_are_those_of_a_paired_test(three):
     assert theirs["beyond chance?"] == "yes"
 
 
+def test_where_the_reference_row_has_no_run_differences_are_from_its_variant(tmp_path):
+    plain(tmp_path, row="ptncn-best", se=76.0)
+    plain(tmp_path, row="lstm-bptt", se=86.0)
+    plain(tmp_path, row="copy", se=70.0)
+    found = page_of(tmp_path)
+    captions = [part.caption for part in section(found, "Results").parts if isinstance(part, Table)]
+    assert any(each.endswith("Differences are from P-TNCN (best).") for each in captions)
+    assert rows(found, "**Test SE")["LSTM (BPTT)"]["difference"] == "-10.00"
+    assert "test SE, MNIST: better than the P-TNCN (best) with 76.00: last frame again 70.00" in verdict(found)
+
+
 def test_over_seeds_the_mean_and_the_deviation_are_given(tmp_path):
     for seed, se in enumerate((90.0, 91.0, 92.0)):
         plain(tmp_path, seed=seed, se=se)

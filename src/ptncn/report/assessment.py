@@ -97,6 +97,13 @@ def by_column(cells: Sequence[TableCell]) -> dict[str, list[TableCell]]:
     return groups
 
 
+def reference_cell(experiment: Experiment, group: Sequence[TableCell]) -> TableCell | None:
+    """The cell of a column that the others are compared with: the reference row's, or a variant's if it has no run."""
+    measured = [cell for cell in group if cell.ours is not None]
+    own = [cell for cell in measured if cell.row == experiment.reference]
+    return next(iter([*own, *(cell for cell in measured if cell.stands_for == experiment.reference)]), None)
+
+
 def differ(experiment: Experiment, metric: str, first: TableCell, second: TableCell) -> Comparison | None:
     """A paired comparison over test sequences, each with its mean error over the seeds that both have."""
     key = experiment.page.errors(metric, first.column)
@@ -197,9 +204,9 @@ def _swapped_pairs(experiment: Experiment, metric: str, swapped: Sequence[tuple[
 
 def better_than_reference(experiment: Experiment, metric: str, cells: Sequence[TableCell]) -> list[str]:
     """A sentence per column about rows with a lower error than the reference row."""
-    name, sentences = row_label(experiment, experiment.reference), []
+    sentences = []
     for column, group in by_column(cells).items():
-        reference = next((cell for cell in group if cell.row == experiment.reference and cell.ours is not None), None)
+        reference = reference_cell(experiment, group)
         if reference is None:
             continue
         better = [cell for cell in group if cell.ours is not None and cell.ours < (reference.ours or 0)]
@@ -208,7 +215,7 @@ def better_than_reference(experiment: Experiment, metric: str, cells: Sequence[T
                 f"{row_label(experiment, cell.row)} {number(cell.ours)}{_doubt(experiment, metric, reference, cell)}"
                 for cell in better
             )
-            where = place(experiment, metric, column)
+            where, name = place(experiment, metric, column), row_label(experiment, reference.row)
             sentences.append(f"{where}: better than the {name} with {number(reference.ours)}: {listed}.")
     return sentences
 

@@ -47,6 +47,7 @@ LEAD = (
 )
 FOLDER = "figures"
 MADE = "Made from records by"
+QUEUE = "[the hours that each would take](../results/queue.md)"
 SCALE_TITLES = {"paper": "At the paper’s size", "laptop": "At laptop scale", "smoke": "Smoke test"}
 
 
@@ -91,7 +92,7 @@ def _scale_sections(
     figures, broken = _figures(stem, experiment, sources)
     sections = [
         Section("Command", _commands(experiment, scale, sources)),
-        Section("Results", [*_notes(sources), *result_tables(experiment, sources), *comparisons, *figures]),
+        Section("Results", [*_notes(sources, scale), *result_tables(experiment, sources), *comparisons, *figures]),
         Section("What did not reproduce", _shortfalls(experiment, sources)),
         Section("Setup", _setup(experiment, sources)),
     ]
@@ -117,9 +118,10 @@ def _tests(experiment: Experiment, sources: Sequence[RecordSource]) -> list[str]
     if not any(errors(metric, column) for each in sources for metric, row in each.cells.items() for column in row):
         return []
     return [
-        f"**difference**: error of the {name} minus that of the row, mean over the same test sequences, with its 95 % "
-        f"interval; below 0 the {name} is better. It is beyond chance if the paired t test and Wilcoxon’s signed-rank "
-        "test both have p < 0.05. With several seeds each sequence has its mean error; ± sd is over seeds."
+        f"**difference**: error of the {name} (or of its variant, where only that has a record) minus that of the row, "
+        f"mean over the same test sequences, with its 95 % interval; below 0 the {name} is better. It is "
+        "beyond chance if the paired t test and Wilcoxon’s signed-rank test both have p < 0.05. With several seeds "
+        "each sequence has its mean error; ± sd is over seeds."
     ]
 
 
@@ -137,7 +139,7 @@ def _setup(experiment: Experiment, sources: Sequence[RecordSource]) -> list[Part
     return [*parts, *size_tables(experiment, sources), *([learners] if learners else [])]
 
 
-def _notes(sources: Sequence[RecordSource]) -> list[Part]:
+def _notes(sources: Sequence[RecordSource], scale: str) -> list[Part]:
     if not sources:
         return [Paragraph("**No run has finished.**")]
     notes = [f"{note}." for note in dict.fromkeys(str(note) for source in sources for note in source.record.notes)]
@@ -148,6 +150,8 @@ def _notes(sources: Sequence[RecordSource]) -> list[Part]:
             "reached; differences between learners still count."
         )
         parts.insert(0, Paragraph(warning))
+    if scale == "paper":
+        parts.append(Paragraph(f"Rows without a record were not run at this size: {QUEUE}."))
     return parts
 
 

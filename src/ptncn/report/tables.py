@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ptncn.experiments.config import LABELS
 from ptncn.experiments.experiment import Experiment
 from ptncn.learners.registry import LEARNERS
-from ptncn.report.assessment import TableCell, by_column, cells_of, differ, mark, metrics_of, number, place, run_config
+from ptncn.report.assessment import (
+    TableCell,
+    by_column,
+    cells_of,
+    differ,
+    mark,
+    metrics_of,
+    number,
+    place,
+    reference_cell,
+    run_config,
+)
 from ptncn.report.model import Table, data_label, metric_label, row_label
 from ptncn.report.sources import RecordSource, relative
 
@@ -57,6 +68,8 @@ def _results(experiment: Experiment, metric: str, cells: Sequence[TableCell]) ->
     name = place(experiment, metric, "" if several else cells[0].column)
     paper = ", with the paper’s" if known else ""
     caption = f"**{name[:1].upper()}{name[1:]}**{paper}. Scale {_sizes(experiment, _used(cells))}."
+    variants = dict.fromkeys(_variants(experiment, columns.values())) if differences else {}
+    caption += f" Differences are from {', '.join(variants)}." if variants else ""
     return _table(experiment, caption, headings, rows, _used(cells))
 
 
@@ -64,13 +77,19 @@ def _differences(experiment: Experiment, metric: str, cells: Sequence[TableCell]
     """By row and column: the error of the reference row minus that of the row."""
     rows = {}
     for column, group in by_column(cells).items():
-        reference = next((cell for cell in group if cell.row == experiment.reference and cell.sources), None)
+        reference = reference_cell(experiment, group)
         for cell in group:
             found = None if reference is None or cell is reference else differ(experiment, metric, reference, cell)
             if found is not None:
                 values = [_signed(value, cell.ours) for value in (found.difference, found.low, found.high)]
                 rows[cell.row, column] = [*values, "yes" if found.beyond_chance else "no"]
     return rows
+
+
+def _variants(experiment: Experiment, groups: Iterable[Sequence[TableCell]]) -> list[str]:
+    """Labels of the variants that stand for the reference row in some column."""
+    found = [reference_cell(experiment, group) for group in groups]
+    return [row_label(experiment, cell.row) for cell in found if cell and cell.row != experiment.reference]
 
 
 def _bounds(experiment: Experiment, measured: Sequence[tuple[str, Sequence[TableCell]]]) -> Table:
