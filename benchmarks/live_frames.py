@@ -4,8 +4,11 @@
 
 The world: frames a second that are made, and that the browser draws, while both learners learn. The stream: a day of
 it, a row a second, is learnt as fast as it goes, without a visitor, with a browser that has all rows in sight, with one
-that is slowed down twenty times, and with a visitor who never reads; then how long the page takes to draw it. Learner
-and server have the first processor, the browser has the others: Chromium slows a page down by keeping a processor busy.
+that is slowed down twenty times, and with a visitor who never reads; then how long the page takes to draw it.
+
+Learner and server have the first processor, the browser has the others. Chromium slows a page down by keeping a
+processor busy, and processors of one machine share caches, memory and clock. Two neighbours that have no connection to
+the server tell what that costs: a loop that does nothing, and a browser that is slowed down on an empty page.
 """
 
 from __future__ import annotations
@@ -14,9 +17,11 @@ import argparse
 import json
 import os
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +34,10 @@ from ptncn.live import Pace, Server, StreamPage, WorldPage
 from ptncn.streaming import Stream
 
 DAY = 86_400
+ROUNDS = 12
+ALONE, BROWSER, SLOW, STUCK = "no visitor", "browser", "browser slowed down 20 times", "visitor who never reads"
+SPINNING, SLOW_ELSEWHERE = "no visitor, a busy loop", "no visitor, an empty page slowed down 20 times"
+NEIGHBOURS = (ALONE, SPINNING, SLOW_ELSEWHERE, BROWSER, SLOW, STUCK)
 COUNT_PICTURES = """
 window.pictures = 0;
 const put = CanvasRenderingContext2D.prototype.putImageData;
@@ -46,7 +55,7 @@ const press = () => {
     .observe(note, { childList: true });
   document.getElementById(times.length % 2 ? "all" : "in").click();
 };
-const next = () => (times.length < 20 ? setTimeout(press, 300) : done(times));
+const next = () => (times.length < 10 ? setTimeout(press, 300) : done(times));
 press();
 })
 """
@@ -68,7 +77,7 @@ def main() -> None:
             "command": f"python benchmarks/live_frames.py --seconds {given.seconds:g}",
             "load": os.getloadavg()[0],
             "world": world(window, given.seconds),
-            "stream": stream(window),
+            "stream": stream(window, others or [first]),
         }
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(json.dumps(record, indent=1) + "\n")
@@ -109,34 +118,96 @@ def world(window: Window, seconds: float) -> dict[str, Any]:
         }
 
 
-def stream(window: Window) -> dict[str, Any]:
-    rates: dict[str, list[float]] = {"no visitor": [], "browser": [], "browser slowed down 20 times": [], "stuck": []}
+def stream(window: Window, others: list[int]) -> dict[str, Any]:
+    """What the learner of a stream gets done beside each neighbour, in rounds that begin with another one each time."""
+    runs: dict[str, list[dict[str, float]]] = {name: [] for name in NEIGHBOURS}
     drawing: list[float] = []
-    for _ in range(6):
-        for visitor, found in rates.items():
+    for turn in range(ROUNDS):
+        shift = turn % len(NEIGHBOURS)
+        for name in (*NEIGHBOURS[shift:], *NEIGHBOURS[:shift]):
             page = StreamPage(Stream(make_feed(DAY), horizon=24), "feed.csv", Pace("max"))
-            with serving(page) as url, stuck(url) if visitor == "stuck" else nullcontext():
-                if visitor.startswith("browser"):
-                    window.open(url)
-                    time.sleep(1)
-                    window.run("document.querySelector('#all').click()")
-                    slow = 20 if visitor.endswith("times") else 1
-                    window.command("Emulation.setCPUThrottlingRate", rate=slow)
-                begun = time.monotonic()
-                page.replay()
-                found.append(round(DAY / (time.monotonic() - begun)))
-                window.command("Emulation.setCPUThrottlingRate", rate=1)
-                if visitor == "browser":
+            with serving(page) as url, beside(name, url, window, others):
+                runs[name].append(learn(page))
+                print(f"{turn + 1}  {name}: {runs[name][-1]}", flush=True)
+                if name == BROWSER:
                     time.sleep(1)
                     drawing += window.run(TIME_DRAWING)
     return {
         "rows": DAY,
-        "rows_a_second": rates,
+        "rounds": ROUNDS,
+        "percent_of_no_visitor": {name: compare(found, runs[ALONE]) for name, found in runs.items() if name != ALONE},
+        "runs": {name: {what: [run[what] for run in found] for what in found[0]} for name, found in runs.items()},
         "milliseconds_from_press_to_picture": {
             "median": round(statistics.median(drawing), 1),
             "largest": round(max(drawing), 1),
         },
     }
+
+
+def learn(page: StreamPage) -> dict[str, float]:
+    """Rows a second, and microseconds of processor a row: of the learner's thread, and of all others, the server's."""
+    begun, thread, process = time.monotonic(), time.thread_time(), time.process_time()
+    page.replay()
+    passed, mine = time.monotonic() - begun, time.thread_time() - thread
+    rest = time.process_time() - process - mine
+    return {
+        "rows_a_second": round(DAY / passed),
+        "learner_microseconds": round(1e6 * mine / DAY, 3),
+        "server_microseconds": round(1e6 * rest / DAY, 3),
+    }
+
+
+def compare(found: list[dict[str, float]], alone: list[dict[str, float]]) -> dict[str, list[float]]:
+    """By how many percent each measurement differs from the run without a visitor of the same round, with its
+    standard error; the server's time is compared with the learner's."""
+    differences = {
+        "rows_a_second": [
+            100 * (a["rows_a_second"] / b["rows_a_second"] - 1) for a, b in zip(found, alone, strict=True)
+        ],
+        "learner_microseconds": [
+            100 * (a["learner_microseconds"] / b["learner_microseconds"] - 1) for a, b in zip(found, alone, strict=True)
+        ],
+        "server_microseconds": [
+            100 * (a["server_microseconds"] - b["server_microseconds"]) / b["learner_microseconds"]
+            for a, b in zip(found, alone, strict=True)
+        ],
+    }
+    return {
+        what: [round(statistics.fmean(each), 2), round(statistics.stdev(each) / len(each) ** 0.5, 2)]
+        for what, each in differences.items()
+    }
+
+
+@contextmanager
+def beside(name: str, url: str, window: Window, others: list[int]) -> Iterator[None]:
+    """Whatever runs while the learner learns, on the other processors."""
+    with ExitStack() as stack:
+        if name == STUCK:
+            stack.enter_context(stuck(url))
+        elif name == SPINNING:
+            stack.enter_context(spinning(others))
+        elif name != ALONE:
+            window.command("Page.navigate", url="about:blank")
+            if name != SLOW_ELSEWHERE:
+                window.open(url)
+                time.sleep(1)
+                window.run("document.querySelector('#all').click()")
+            window.command("Emulation.setCPUThrottlingRate", rate=1 if name == BROWSER else 20)
+            stack.callback(window.command, "Emulation.setCPUThrottlingRate", rate=1)
+            time.sleep(0.5)
+        yield
+
+
+@contextmanager
+def spinning(processors: list[int]) -> Iterator[None]:
+    """A process that is connected to nothing and keeps a processor busy."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+        os.sched_setaffinity(process.pid, processors)
+        time.sleep(0.5)
+        try:
+            yield
+        finally:
+            process.kill()
 
 
 @contextmanager

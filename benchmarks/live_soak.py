@@ -6,8 +6,9 @@ A moving world runs at up to 25 frames a second, and a day of a stream, 86,400 r
 second with all of it in sight. Every half minute the script presses some buttons, collects garbage, and writes down
 what the browser's pages and the servers hold. Every two and a half minutes it takes a heap snapshot of each page, which
 tells three things apart: data (objects, arrays, strings, numbers, functions), which only the page makes; code that V8
-compiles and compiles again as functions get used; and what the browser itself keeps about a page. `--jitless` starts V8
-without its compilers.
+compiles and compiles again as functions get used; and what the browser itself keeps about a page. Each page is open in
+two browsers, one as it comes and one whose V8 has no compilers, so that what the compilers make can be told from what
+the page makes.
 
 The first third is for filling what the pages keep: curves of 1,500 frames, for which the world starts anew only in the
 first minutes, 100,000 rows, and 500 alarms. In the other thirds both pages hold all that they ever hold.
@@ -37,11 +38,15 @@ from live_browser import Window, chromium, until
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = 400_000
+BROWSERS = {"": [], " without compilers": ["--js-flags=--jitless"]}
+"""What is added to the names of pages in a browser, and its flags."""
 DATA = (
     *("object", "array", "string", "concatenated string", "sliced string", "number", "closure", "regexp", "symbol"),
     "object shape",
 )
 """Kinds of nodes in a heap snapshot that a page makes itself."""
+MACHINE_CODE = {f"system / {each}" for each in ("InstructionStream", "Code", "TrustedByteArray", "ProtectedFixedArray")}
+"""What V8's compilers make: instructions, their descriptions, addresses and how to go back to bytecode."""
 PRESSES = {
     "world": (
         "[data-kind=shapes]",
@@ -60,38 +65,42 @@ PRESSES = {
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--minutes", type=float, default=30.0)
-    arguments.add_argument("--jitless", action="store_true")
     arguments.add_argument("--out", type=Path, default=ROOT / "results" / "live" / "soak.json")
     given = arguments.parse_args()
-    options = f" --minutes {given.minutes:g}" + (" --jitless" if given.jitless else "")
+    options = f" --minutes {given.minutes:g}"
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         feed = write_feed(folder / "feed.csv")
         commands = {"world": [], "stream": [str(feed), "--speed", "200/s"]}
         servers = {name: stack.enter_context(serve(command)) for name, command in commands.items()}
-        browser = stack.enter_context(chromium(*(["--js-flags=--jitless"] if given.jitless else [])))
-        windows = {name: browser.window() for name in commands}
+        addresses = {name: address_of(server) for name, server in servers.items()}
+        windows: dict[str, Window] = {}
+        for ending, flags in BROWSERS.items():
+            browser = stack.enter_context(chromium(*flags))
+            windows |= {name + ending: browser.window() for name in commands}
         for name, window in windows.items():
             window.emulate(1280)
-            window.open(address_of(servers[name]))
+            window.open(addresses[name.split()[0]])
             for domain in ("Network", "Log", "Page", "Runtime"):
                 window.command(f"{domain}.disable")  # the browser keeps nothing for this script
             for domain in ("HeapProfiler", "Performance"):
                 window.command(f"{domain}.enable")
-        until(lambda: windows["stream"].run("document.getElementById('rows').textContent !== '0'"), "rows come")
-        windows["stream"].run("document.querySelector('#all').click()")
+        for name in ("stream" + ending for ending in BROWSERS):
+            come = "document.getElementById('rows').textContent !== '0'"
+            until(lambda window=windows[name], come=come: window.run(come), "rows come")
+            windows[name].run("document.querySelector('#all').click()")
         clock, whole = Clock(), 60 * given.minutes
         samples: list[dict[str, Any]] = []
         heaps: list[dict[str, Any]] = []
         while (passed := clock.seconds) < whole:
             clock.sleep(25)
             for name, window in windows.items():
-                press(window, PRESSES[name], clock)
+                press(window, PRESSES[name.split()[0]], clock)
             if passed < whole / 6:
                 press(windows["world"], ("#restart",), clock)
             minute = round(clock.seconds / 60, 2)
-            measured = {name: measure(windows[name], psutil.Process(servers[name].pid)) for name in windows}
-            samples.append({"minute": minute, **measured})
+            processes = {name: psutil.Process(servers[name.split()[0]].pid) for name in windows}
+            samples.append({"minute": minute, **{name: measure(windows[name], processes[name]) for name in windows}})
             if clock.seconds >= 150 * (len(heaps) + 1):
                 heaps.append({"minute": minute, **{name: heap(window) for name, window in windows.items()}})
                 print(json.dumps(heaps[-1]), flush=True)
@@ -183,10 +192,13 @@ def heap(window: Window) -> dict[str, Any]:
     kinds = np.array(meta["node_types"][0])[kind]
     data = np.isin(kinds, DATA)
     counts = Counter(strings[each] for each in name[kinds == "object"])
+    code = kinds == "code"
+    machine = np.isin(name, [place for place, each in enumerate(strings) if each in MACHINE_CODE]) & code
     return {
         "data_kilobytes": round(float(size[data].sum()) / 1e3, 1),
-        "code_kilobytes": round(float(size[kinds == "code"].sum()) / 1e3, 1),
-        "browser_kilobytes": round(float(size[~data & (kinds != "code")].sum()) / 1e3, 1),
+        "code_kilobytes": round(float(size[code].sum()) / 1e3, 1),
+        "machine_code_kilobytes": round(float(size[machine].sum()) / 1e3, 1),
+        "browser_kilobytes": round(float(size[~data & ~code].sum()) / 1e3, 1),
         "data_objects": int(data.sum()),
         "arrays": counts["Array"],
         "typed_arrays": sum(count for each, count in counts.items() if each.endswith("Array") and each != "Array"),
@@ -197,10 +209,17 @@ def heap(window: Window) -> dict[str, Any]:
 def save(path: Path, samples: list[dict[str, Any]], heaps: list[dict[str, Any]], options: str) -> None:
     """The samples, and how the last third compares with the third before it."""
     growth = {}
-    for name in PRESSES:
+    for name in (page for page in samples[0] if page != "minute"):
         for what in ("page_megabytes", "page_nodes", "page_listeners", "server_megabytes", "server_threads"):
             growth[f"{name} {what}"] = thirds([sample[name][what] for sample in samples])
-        for what in ("data_kilobytes", "code_kilobytes", "browser_kilobytes", "data_objects", "arrays"):
+        for what in (
+            "data_kilobytes",
+            "code_kilobytes",
+            "machine_code_kilobytes",
+            "browser_kilobytes",
+            "data_objects",
+            "arrays",
+        ):
             growth[f"{name} {what}"] = thirds([each[name][what] for each in heaps])
     record = {
         "command": f"python benchmarks/live_soak.py{options}",

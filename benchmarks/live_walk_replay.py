@@ -129,6 +129,27 @@ def troubles(walk: Walk) -> None:
         walk.check("standard input has a name", walk.text("stream-title") == "Standard input")
         walk.picture("stream-waiting")
 
+    quiet = StreamPage(Stream(feed(60)), "feed.csv")
+    with serving(quiet, start=False) as url:
+        walk.open(url)
+        results = quiet.stream.read(50)
+        assert results is not None
+        quiet.observe(results)
+        walk.check("a running feed is in words", lambda: "Each row is predicted" in walk.text("stream-story"))
+        walk.check("one that falls silent, too", lambda: "No row has come since" in walk.text("stream-story"))
+        results = quiet.stream.read(10)
+        assert results is not None
+        quiet.observe(results)
+        walk.check("and that it goes on", lambda: "Each row is predicted" in walk.text("stream-story"))
+        walk.finish()
+    slow = StreamPage(Stream(feed(60)), "feed.csv", Pace("0.15/s"))
+    with serving(slow) as url:
+        walk.open(url)
+        walk.check("a slow replay says when it goes on", lambda: "the next row comes at" in walk.text("stream-story"))
+        walk.check("rows are counted by the minute", lambda: walk.text("rate-title") == "Rows a minute")
+        walk.picture("stream-slow", whole=False)
+        walk.finish()
+
     def broken() -> Iterator[dict[str, float]]:
         for step in range(300):
             yield {"load": float(step % 7)}
@@ -153,6 +174,7 @@ def troubles(walk: Walk) -> None:
             "twelve of fourteen targets",
             lambda: walk.window.run("document.querySelectorAll('#targets figure').length") == 12,
         )
+        walk.check("the others are named", lambda: "long name 13" in walk.text("not-drawn"))
         walk.check("fit a phone", walk.window.run("document.documentElement.scrollWidth") <= 360)
         walk.picture("stream-360-many")
         walk.finish()

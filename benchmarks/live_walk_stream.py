@@ -292,6 +292,23 @@ def keys(walk: Walk) -> None:
         walk.check(
             "and badges go", lambda: window.run("[...document.querySelectorAll('#keys .badge')].every(e => e.hidden)")
         )
+        walk.check("few keys need no search", walk.window.run("document.getElementById('find').offsetParent === null"))
+        walk.finish()
+    many = [{"device": f"pump {n:03}", "load": float(np.sin(t / (5 + n)))} for t in range(12) for n in range(130)]
+    page = ended(StreamPage(Stream(many, key="device"), "many.csv", Pace("max")))
+    with serving(page, start=False) as url:
+        walk.open(url)
+        walk.check("of 130 keys it says that 30 are not listed", lambda: "30 more" in walk.text("more-keys"))
+        window.click("#find")
+        window.press(*"PUMP 12")
+        wanted = [f"pump {n:03}" for n in range(120, 130)]
+        walk.check("a part of a name finds ten", lambda: sorted(window.run(listed)) == wanted)
+        window.click("#keys [data-name='pump 127'] button")
+        walk.check("one of them is chosen", lambda: "You see pump 127." in walk.text("stream-story"))
+        walk.picture("stream-find", whole=False)
+        window.click("#find", 0.3)
+        window.press("x")
+        walk.check("no key is found, in words", lambda: "No key" in walk.text("more-keys"))
         walk.finish()
 
 

@@ -99,6 +99,16 @@ def lost(walk: Walk) -> None:
     finally:
         page.stop()
         server.stop()
+    stream = StreamPage(Stream(feed(), horizon=24), "feed.csv", Pace("max"))
+    stream.replay()
+    server = Server(stream, port=port)
+    server.start()
+    try:
+        shown = "['world', 'stream'].filter(id => document.getElementById(id)?.hidden === false)"
+        walk.check("a stream comes in its place", lambda: walk.window.run(shown) == ["stream"])
+        walk.check("with its rows", lambda: in_sight(walk) == 192)
+    finally:
+        server.stop()
 
 
 def refused(walk: Walk) -> None:
@@ -176,6 +186,14 @@ def token(walk: Walk) -> None:
         walk.window.open(bare)
         walk.check("the cookie is enough afterwards", "Connected" in walk.text("connection"))
         walk.finish()
+    finally:
+        server.stop()
+    server = Server(page, "0.0.0.0", int(bare.rstrip("/").rpartition(":")[2]))
+    server.start()
+    try:
+        walk.check(
+            "a new token is asked for, in words", lambda: "The token is missing or wrong" in walk.text("connection")
+        )
     finally:
         page.stop()
         server.stop()

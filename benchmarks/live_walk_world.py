@@ -84,6 +84,15 @@ def look(walk: Walk) -> None:
         walk.open(url)
         wanted = {"rival", "digits", "objects", "speed", "occlusion", "pad", "pad-clear", "pause", "freeze", "dream"}
         walk.tab_round("world", wanted | {"layer 1", "layer 2", "hidden layer", "snapshot", "restart", "calm"})
+        walk.window.run(
+            "window.said = 0; document.querySelectorAll('[role=status], [aria-live]').forEach(e => "
+            "new MutationObserver(() => { window.said += 1; }).observe(e, "
+            "{childList: true, characterData: true, subtree: true}))"
+        )
+        frames(page, 50)
+        walk.check("a screen reader is not told every frame", walk.window.run("window.said") == 0)
+        walk.window.press("f")
+        walk.check("but that weights are frozen", lambda: walk.window.run("window.said") > 0)
         walk.finish()
 
 

@@ -115,6 +115,22 @@ def test_a_long_gap_is_not_waited_for():
     assert given[-1] < 5
 
 
+def test_steps_that_are_always_long_are_waited_for_and_a_gap_among_them_is_not():
+    clock = Clock()
+    times = [0.0, 60, 120, 180, 90_000, 90_060]
+    given = replayed(Pace("1x", clock), clock, times, 400, tick=0.1)
+    assert np.allclose(given, [0, 0, 2, 62, 122, 124], atol=0.5)  # how long a step is shows only after two of them
+
+
+def test_a_pace_says_when_the_next_row_is_due():
+    clock = Clock()
+    for speed, seconds in (("0.1/s", 10.0), ("2x", 30.0), ("max", 0.0)):
+        pace = Pace(speed, clock)
+        for moment in (0.0, 60.0)[: 1 + (speed == "2x")]:
+            pace.took(1, moment)
+        assert pace.wait() == pytest.approx(seconds)
+
+
 def test_a_paused_replay_gives_nothing_and_then_goes_on():
     clock = Clock()
     pace = Pace("10/s", clock)

@@ -312,7 +312,7 @@ def test_a_visitor_who_never_reads_misses_frames_and_keeps_no_memory(page):
 
     async def scene():
         stuck, visitor = Stuck(), module.Visitor()
-        task = asyncio.create_task(module._send(page, stuck, visitor, [visitor]))
+        task = asyncio.create_task(module._send(page, "run", stuck, visitor, [visitor]))
         for _ in range(10):
             page.tick()
             await asyncio.sleep(0.02)

@@ -44,13 +44,19 @@ def say(page, visitor, kind, value=None):
     page.receive(parse(json.dumps({"type": kind, "value": value}), page.checks), visitor)
 
 
+def header_of(news):
+    (message,) = news
+    (length,) = struct.unpack("<I", message[:4])
+    return json.loads(message[4 : 4 + length])
+
+
 def look(page, **view):
     """The header, the rows and the forecasts that a new visitor gets."""
     visitor = Visitor()
     say(page, visitor, "view", {"points": 4000, **view})
     (message,) = page.news(visitor)
+    header = header_of([message])
     (length,) = struct.unpack("<I", message[:4])
-    header = json.loads(message[4 : 4 + length])
     numbers = np.frombuffer(message[4 + length :])
     size = header["rows"] * header["columns"]
     fan = numbers[size:].reshape(len(header["targets"]), EACH - 1, header["fan"])
@@ -170,6 +176,48 @@ def test_many_keys_stay_within_bounds(monkeypatch):
     monkeypatch.setattr(module, "MOST_KEYS", 3)
     page, _ = watched(feed(20, key=[f"k{i}" for i in range(6)]), key="device")
     assert len(page._tracks) == 3
+
+
+def test_a_key_is_found_by_a_part_of_its_name(monkeypatch):
+    page, _ = watched(feed(20, key=["Pump 1", "Pump 2", "fan"]), key="device")
+    header, _, _ = look(page, find="pump")
+    assert {each["key"] for each in header["keys"]} == {"Pump 1", "Pump 2"}
+    assert (header["found"], header["key_count"]) == (2, 3)
+    monkeypatch.setattr(module, "LISTED", 1)
+    header, _, _ = look(page)
+    assert (len(header["keys"]), header["found"]) == (1, 3)
+
+
+def test_targets_beyond_what_fits_are_named(monkeypatch):
+    monkeypatch.setattr(module, "MOST_TARGETS", 1)
+    page, _ = watched(feed(20))
+    header, _, _ = look(page)
+    assert (header["targets"], header["not_drawn"]) == (["a"], ["b"])
+
+
+def test_visitors_are_told_when_no_row_comes():
+    page, _ = watched(feed(50))
+    visitor = Visitor()
+    say(page, visitor, "view", {"points": 100})
+    assert header_of(page.news(visitor))["silent"] is None
+    visitor.view["due"] = 0.0
+    assert page.news(visitor) == []  # nothing new
+    page._came -= 60
+    assert 60 <= header_of(page.news(visitor))["silent"] < 65
+    page.finish()
+    visitor.view["due"] = 0.0
+    page.news(visitor)
+    page._came -= 60
+    visitor.view["due"] = 0.0
+    assert page.news(visitor) == []  # it has ended, so that nothing more is waited for
+
+
+def test_a_slow_replay_says_when_the_next_row_comes():
+    page = StreamPage(Stream(feed(50)), "feed.csv", Pace("0.01/s"))
+    page.observe(page.stream.read(1))
+    page.pace.took(1, 0.0)
+    assert 95 < look(page)[0]["wait"] <= 100
+    assert look(page)[0]["silent"] is None
 
 
 def test_the_download_holds_every_row_in_sight(seen):

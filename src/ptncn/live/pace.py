@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+import statistics
 import time
+from collections import deque
 from collections.abc import Callable
 
 LONGEST_WAIT = 2.0
-"""Seconds that a replay waits for the next row at most, however long the gap in the recording was."""
+"""Seconds that a replay waits at most where a recording has a gap: where it takes more than twice the usual step."""
 FORMS = "1x, 60x, 20/s or max"
 
 
@@ -30,6 +32,7 @@ class Pace:
     def __init__(self, speed: str = "max", now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self.paused = False
+        self._steps: deque[float] = deque(maxlen=3)
         self._first: float = math.nan
         self._last: float = math.nan
         self.set(speed)
@@ -56,10 +59,20 @@ class Pace:
         assert self._factor is not None
         ahead = 0.0 if math.isnan(self._last) else (self._last - self._first) / self._factor - passed
         step = self._step / self._factor
-        if ahead > LONGEST_WAIT:  # a gap: count from here, as if the row were due in a moment
+        usual = statistics.median_low(self._steps) / self._factor if len(self._steps) > 1 else 0.0
+        if ahead > max(LONGEST_WAIT, 2 * usual):  # a gap: count from here, as if the row were due in a moment
             self._first += (ahead - LONGEST_WAIT) * self._factor
             return 0
         return 0 if ahead > 0 else 1 if step <= 0 else min(most, int(-ahead / step) + 1)
+
+    def wait(self) -> float:
+        """Seconds until the next row is due."""
+        passed = self._now() - self._began
+        if self._rate is not None:
+            return self._rows / self._rate - passed
+        if self._factor is None or math.isnan(self._last):
+            return 0.0
+        return (self._last - self._first) / self._factor - passed
 
     def took(self, rows: int, moment: float) -> None:
         """Record that `rows` rows were taken, the last with this timestamp in seconds."""
@@ -70,6 +83,7 @@ class Pace:
             self._first = moment
         elif moment > self._last:
             self._step = (moment - self._last) / rows
+            self._steps.append(self._step)
         self._last = moment
 
     def _begin(self) -> None:

@@ -70,6 +70,7 @@ def make_app(page: Page, *, token: str | None = None) -> ASGIApp:
     """
     static = {file.name: file.read_bytes() for file in (files("ptncn.live") / "static").iterdir() if file.is_file()}
     visitors: list[Visitor] = []
+    run = secrets.token_hex(8)  # a page that finds another server at its address loads itself again
 
     async def file(request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
@@ -100,7 +101,7 @@ def make_app(page: Page, *, token: str | None = None) -> ASGIApp:
         visitors.append(visitor)  # before anything is waited for, so that the limit holds
         try:
             await websocket.accept()
-            sending = asyncio.create_task(_send(page, websocket, visitor, visitors))
+            sending = asyncio.create_task(_send(page, run, websocket, visitor, visitors))
             try:
                 code = await _receive(page, websocket, visitor)
             finally:
@@ -141,10 +142,10 @@ async def _receive(page: Page, websocket: WebSocket, visitor: Visitor) -> int | 
             visitor.notices.append({"type": "refused", "why": str(error)})
 
 
-async def _send(page: Page, websocket: WebSocket, visitor: Visitor, visitors: list[Visitor]) -> None:
+async def _send(page: Page, run: str, websocket: WebSocket, visitor: Visitor, visitors: list[Visitor]) -> None:
     """Send what is new, as fast as the visitor takes it."""
     try:
-        await _put(websocket, {"type": "hello", "page": page.name, **page.hello()})
+        await _put(websocket, {"type": "hello", "page": page.name, "run": run, **page.hello()})
         while True:
             while visitor.notices:
                 await _put(websocket, visitor.notices.popleft())

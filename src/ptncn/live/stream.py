@@ -41,6 +41,8 @@ LISTED = 100
 """Keys in the list of a page."""
 PERIOD, SLOWER = 0.15, 20_000
 """Seconds between two looks of a visitor, and the rows in sight that double them."""
+SILENCE = 5.0
+"""Seconds without a row after which visitors are told, and told again."""
 PARTS = ("", ".predicted", ".lower", ".upper", ".lower50", ".upper50")
 NAMES = ("at", "row", "anomaly", "alarm", "drift", "against_copy")
 
@@ -60,18 +62,23 @@ class StreamPage:
         self.targets: list[str] = []
         self.timed = False
         """Whether x is a time in seconds since 1970; it is the number of the row otherwise."""
+        self._not_drawn: list[str] = []
         self._places: list[int] = []
         self._tracks: dict[str, Track] = {}
         self._alarms: deque[Alarm] = deque(maxlen=MOST_ALARMS)
         self._alarm_changes = 0
         self._version = 0
         self._rates: deque[tuple[float, int]] = deque([(time.monotonic(), 0)], maxlen=10)
+        """When some of the last rows came, and how many there had been."""
+        self._came = time.monotonic()
+        """When the last row came."""
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.checks = {
             "view": fields(
-                key=optional(text(200)),
+                key=optional(text(1000)),
+                find=optional(text(200)),
                 start=optional(number(-1e15, 1e15)),
                 end=optional(number(-1e15, 1e15)),
                 last=optional(whole(1, ROWS)),
@@ -103,6 +110,9 @@ class StreamPage:
                 alarms += [(int(rows[place]), track, len(rows) - 1 - int(place)) for place in places]
             for row, track, skip in sorted(alarms, key=lambda alarm: alarm[0])[-MOST_ALARMS:]:
                 self._alert(results, row, float(x[row]), track, skip)
+            self._came = time.monotonic()
+            if self._came - self._rates[-1][0] >= 0.3:
+                self._rates.append((self._came, self.stream.stats.observations))
             self._version += 1
 
     def replay(self) -> None:
@@ -149,6 +159,7 @@ class StreamPage:
         columns = results.columns
         numeric = [name for name in columns.names if name not in columns.categories][:MOST_TARGETS]
         self.targets = numeric
+        self._not_drawn = [name for name in columns.names if name not in numeric]
         self._places = [columns.owners.index(columns.names.index(name)) for name in numeric]
         self.timed = math.isfinite(self._moment(results)) and self._moment(results) > 1e8
 
@@ -241,12 +252,16 @@ class StreamPage:
                 raise ValueError(f"speed: {value} needs timestamps, and there are none; try 20/s or max")
             self.pace.set(value)
         with self._lock:
+            if kind in ("pause", "speed"):  # the rate begins anew
+                self._rates = deque([(time.monotonic(), self.stream.stats.observations)], self._rates.maxlen)
             self._version += 1
 
     def news(self, visitor: Visitor) -> list[bytes | dict[str, Any]]:
         """The part of the stream that a visitor looks at, if anything is new about it."""
-        view = visitor.view
-        if not view or time.monotonic() < view.get("due", 0.0) or not visitor.changed("window", self._version):
+        view, now = visitor.view, time.monotonic()
+        rests = self.ended or (self.pace is not None and self.pace.paused)
+        silence = 0 if rests else int((now - self._came) / SILENCE)  # that nothing comes is worth a message, too
+        if not view or now < view.get("due", 0.0) or not visitor.changed("window", (self._version, silence)):
             return []
         with self._lock:
             header, first, rows, fan = self._cut(visitor)
@@ -290,7 +305,7 @@ class StreamPage:
         if visitor.changed("alarms", self._alarm_changes):
             header["alarms"] = [vars(alarm) for alarm in reversed(self._alarms)]
         if keyed:
-            header["keys"] = self._listed()
+            header |= self._listed(view["find"] or "")
         if track is None:
             return {**header, "targets": [], "kept": 0}, 0, np.empty((0, 0)), np.empty((0, EACH - 1, 0))
         if view["last"] is None:
@@ -300,18 +315,25 @@ class StreamPage:
             first = track.ring.total - len(rows)
         ends = track.ring.last(2)[:, X]
         step = float(ends[1] - ends[0]) if len(ends) == 2 else 1.0
-        header |= {"targets": self.targets, "kept": len(track.ring), "span": track.ring.span(), "step": step}
+        header |= {
+            "targets": self.targets,
+            "not_drawn": self._not_drawn,
+            "kept": len(track.ring),
+            "span": track.ring.span(),
+            "step": step,
+        }
         return header, first, rows, track.fan
 
     def _status(self) -> dict[str, Any]:
-        stats, now = self.stream.stats, time.monotonic()
-        if now - self._rates[-1][0] >= 0.3:
-            self._rates.append((now, stats.observations))
+        stats, now, pace = self.stream.stats, time.monotonic(), self.pace
         (then, before), (latest, after) = self._rates[0], self._rates[-1]
-        pace = self.pace
+        gap = (latest - then) / (after - before) if after > before else 0.0
+        silent = now - self._came
         return {
             "observations": stats.observations,
-            "rate": finite((after - before) / (latest - then)) if latest > then else None,
+            "rate": finite((after - before) / (now - then)) if after > before else None,
+            "silent": finite(silent) if pace is None and silent > max(SILENCE, 5 * gap) else None,
+            "wait": finite(pace.wait()) if pace is not None and pace.wait() > SILENCE else None,
             "against_copy": finite(stats.against_copy),
             "alarm_count": stats.alarms,
             "open_alarms": sum(track.open_alarms for track in self._tracks.values()),
@@ -330,13 +352,16 @@ class StreamPage:
     def _trouble(self, key: str) -> tuple[float, float]:
         return self._tracks[key].trouble, self._tracks[key].highest
 
-    def _listed(self) -> list[dict[str, Any]]:
-        """The keys with the most trouble first: by the severity of open alarms, then by the highest score of late."""
-        keys = sorted(self._tracks, key=self._trouble, reverse=True)[:LISTED]
-        return [
+    def _listed(self, find: str) -> dict[str, Any]:
+        """The keys with this in their names and the most trouble, by the severity of open alarms, then by the highest
+        score of late, and how many there are."""
+        found = [key for key in self._tracks if find.casefold() in key.casefold()]
+        keys = sorted(found, key=self._trouble, reverse=True)[:LISTED]
+        listed = [
             {"key": key, "alarms": track.open_alarms, "highest": finite(track.highest), "rows": track.ring.total}
             for key, track in ((key, self._tracks[key]) for key in keys)
         ]
+        return {"keys": listed, "found": len(found), "key_count": len(self._tracks)}
 
 
 def _written(value: float) -> str:

@@ -139,22 +139,34 @@ def explanations(observed: Table, expected: Table) -> Iterator[tuple[float, str]
     usual = float(np.nanmedian(error[:-1])) if np.isfinite(error[:-1]).any() else 0.0
     value, guess = observed[-1], expected[-1]
     level, moves = rolling(observed, 40), rolling(np.abs(np.diff(observed, prepend=np.nan)), 20)
-    size = f"{level[-1]:.4g}"
-    came = f"{value:.4g} came, {guess:.4g} was expected"
+    size = in_words(level[-1])
+    digits = next((digits for digits in (4, 7, 10) if in_words(value, digits) != in_words(guess, digits)), 16)
+    came = f"{in_words(value, digits)} came, {in_words(guess, digits)} was expected"
     burst = rolling(np.minimum(error, 8 * usual), 10)
     for series, fact, more in (
         (error, came, "had a larger error"),
-        (observed, f"{value:.4g} came", "had a higher value"),
-        (-observed, f"{value:.4g} came", "had a lower value"),
-        (burst, f"the error of the last 10 rows is {burst[-1]:.4g} on average", "had a larger one"),
+        (observed, f"{in_words(value)} came", "had a higher value"),
+        (-observed, f"{in_words(value)} came", "had a lower value"),
+        (burst, f"the error of the last 10 rows is {in_words(burst[-1])} on average", "had a larger one"),
         (level, f"the mean of the last 40 rows is {size}", "had a higher one"),
         (-level, f"the mean of the last 40 rows is {size}", "had a lower one"),
-        (-moves, f"the last 20 rows hardly moved, by {moves[-1]:.4g} a row", "moved less"),
+        (-moves, f"the last 20 rows hardly moved, by {in_words(moves[-1])} a row", "moved less"),
     ):
         past = series[:-1][np.isfinite(series[:-1])]
         if len(past) >= 20 and np.isfinite(series[-1]):
             count = int((past >= series[-1]).sum())
             yield count / len(past), f"{fact}; {count or 'none'} of the {len(past):,} rows before {more}"
+
+
+def in_words(value: float, digits: int = 4) -> str:
+    """A number for a sentence, in four digits or more.
+
+    >>> [in_words(value) for value in (8.0412, 12345.6, -0.00012344, 3.9693e12)]
+    ['8.041', '12,346', '-0.0001234', '3.969e12']
+    """
+    if 10**digits <= abs(value) < 1e9:
+        return f"{value:,.0f}"
+    return f"{value:,.{digits}g}".replace("e+", "e")
 
 
 def rolling(series: Table, window: int) -> Table:

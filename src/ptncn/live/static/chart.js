@@ -12,6 +12,35 @@ const TIMES = [
   [0.001, ":{ss}.{fff}", "\n{D} {MMM} {HH}:{mm}", null, "\n{D} {MMM} {HH}:{mm}", null, "\n{HH}:{mm}", null, 1],
 ];
 
+let left = 46; // pixels for the numbers of the y axes: as many in all charts, so that their times are aligned
+
+// Numbers of an axis, with the digits that tell them apart; powers of ten where there would be too many.
+function ticks(plot, values) {
+  const step = Math.abs(values[1] - values[0]) || 1;
+  const largest = Math.max(...values.map(Math.abs));
+  const digits = Math.max(1, 1 - Math.floor(Math.log10(step)));
+  if (largest < 1e6 && step >= 1e-5) return values.map((value) => value.toLocaleString("en", { maximumFractionDigits: digits }));
+  const places = Math.max(0, Math.ceil(Math.log10(largest / step)));
+  return values.map((value) => (value === 0 ? "0" : power(Number(value.toExponential(places)))));
+}
+
+function roomFor(plot, values) {
+  left = Math.max(left, 12 + 6.5 * Math.max(0, ...(values ?? []).map((value) => `${value}`.length)));
+  return left;
+}
+
+const power = (value) => value.toExponential().replace("e+", "e");
+
+// A number in five digits.
+export function number(plot, value) {
+  if (value === null || value === undefined) return "–";
+  const short = Number(value.toPrecision(5));
+  return short !== 0 && (Math.abs(short) >= 1e9 || Math.abs(short) < 1e-4) ? power(short) : `${short}`;
+}
+
+// Values that have no neighbour to draw a line to.
+export const isolated = (plot, series) => plot.data[series].flatMap((value, place, all) => (value !== null && (all[place - 1] ?? null) === null && (all[place + 1] ?? null) === null ? [place] : []));
+
 export function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
@@ -35,10 +64,13 @@ export class Chart {
     const axis = { stroke: colour("soft"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
     const options = this.make(colour);
     const tall = options.scales?.x?.time ? 34 : 22;
-    const axes = (options.axes ?? [{}, {}]).map((each, index) => ({ ...axis, ...(index ? { size: 46 } : { size: tall, values: options.scales?.x?.time ? TIMES : undefined }), ...each }));
+    const axes = (options.axes ?? [{}, {}]).map((each, index) => ({ ...axis, ...(index ? { values: ticks, size: roomFor } : { size: tall, values: options.scales?.x?.time ? TIMES : undefined }), ...each }));
     const series = options.series.map((each) => ({ ...each, value: this.orNewest(each) }));
     const width = Math.max(this.place.clientWidth, 200);
     this.plot = new uPlot({ width, height: this.height, ...options, axes, series }, this.data, this.place);
+    const title = this.place.closest("figure").querySelector("h2").textContent;
+    this.plot.ctx.canvas.setAttribute("role", "img");
+    this.plot.ctx.canvas.setAttribute("aria-label", `Chart: ${title}. The newest values are below it.`);
   }
 
   // The legend shows what is below the pointer, and the newest values where there is none, of some series those after.

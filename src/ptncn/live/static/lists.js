@@ -62,6 +62,7 @@ export function listKeys(list, { keys, key: shown }, choose) {
     const [button, badge] = item.children;
     button.setAttribute("aria-pressed", key === shown);
     button.lastElementChild.textContent = `${rows.toLocaleString("en")} rows, score ${SCORE.format(highest ?? 0)}`;
+    button.setAttribute("aria-label", `${key}, ${alarms === 1 ? "1 open alarm" : `${alarms} open alarms`}, ${button.lastElementChild.textContent}`);
     badge.hidden = !alarms;
     badge.textContent = alarms;
   };

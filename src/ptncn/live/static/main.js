@@ -7,7 +7,7 @@ const connection = document.getElementById("connection");
 const notice = document.getElementById("notice");
 let view = null;
 let socket = null;
-let visitors = 1;
+let run = null; // which server the page belongs to
 let quiet = 0;
 
 history.replaceState(null, "", location.pathname); // the token is in a cookie now, and need not be in sight
@@ -29,13 +29,16 @@ function refuse(text) {
 }
 
 function receive(message, payload) {
-  if (message.type === "hello") {
+  if (run !== null && message.type === "hello" && message.run !== run) {
+    socket.onmessage = null;
+    location.reload(); // another server is here now, perhaps with another page
+  } else if (message.type === "hello") {
+    run = message.run;
     view = VIEWS[message.page];
     document.getElementById(message.page).hidden = false;
     view.begin(message, say);
   } else if (message.type === "visitors") {
-    visitors = message.count;
-    show(visitors === 1 ? "Connected; you are alone here" : `Connected; ${visitors} people share this page`, "open");
+    show(message.count === 1 ? "Connected; you are alone here" : `Connected; ${message.count} people share this page`, "open");
   } else if (message.type === "refused") {
     refuse(`That did not work. ${message.why}`);
   } else {
@@ -55,15 +58,24 @@ function connect() {
   address.protocol = address.protocol.replace("http", "ws");
   socket = new WebSocket(address);
   socket.binaryType = "arraybuffer";
+  let opened = false;
+  socket.onopen = () => { opened = true; };
   socket.onmessage = ({ data }) => {
     if (typeof data === "string") return receive(JSON.parse(data));
     const [header, buffer, offset] = unpack(data);
     return receive(header, { buffer, offset });
   };
-  socket.onclose = ({ reason }) => {
+  socket.onclose = ({ reason, target }) => {
     show(reason ? `Refused: ${reason}; trying again` : "Connection lost; trying again", "lost");
     setTimeout(connect, 2000);
+    if (!opened) explain(target);
   };
+}
+
+// A browser does not say why a socket was refused; the server tells it to an ordinary request, if it is there.
+async function explain(lost) {
+  const answer = await fetch(location.pathname).catch(() => null);
+  if (answer?.status === 403 && lost === socket) show(`Refused: ${await answer.text()}`, "lost");
 }
 
 connect();

@@ -1,5 +1,5 @@
 // A stream: its targets with forecasts, its anomaly score, alarms and keys, at any zoom.
-import { Chart, calm, colour } from "./chart.js";
+import { Chart, calm, colour, isolated, number } from "./chart.js";
 import { listen } from "./gestures.js";
 import { at, listAlarms, listKeys } from "./lists.js";
 
@@ -7,12 +7,14 @@ const $ = (id) => document.getElementById(id);
 const [X, , ANOMALY, , DRIFT, AGAINST, TARGETS] = [0, 1, 2, 3, 4, 5, 6];
 const EACH = 6; // observed, expected, lower, upper, and the same bounds for the middle half
 const SPEEDS = ["1x", "10x", "60x", "600x", "3600x", "1/s", "5/s", "25/s", "100/s", "1000/s", "max"];
+const FEW_KEYS = 8; // in a list that one need not search
 const SYNC = "stream";
+const RATES = [[1, "second", 1], [1 / 60, "minute", 60], [0, "hour", 3600]];
 const ANSWERED = 400; // milliseconds after which the server has answered a press
 
 let say = () => {};
 let hello = null;
-let view = { key: null, last: null, start: null, end: null };
+let view = { key: null, find: null, last: null, start: null, end: null };
 let seen = null; // the last window, decoded
 let alarms = [];
 let chosen = null;
@@ -21,6 +23,8 @@ let panels = [];
 let drawn = 0;
 let pending = 0;
 let timed = false;
+let told = null; // the last alarm that was read out or was there before, and when
+let since = null; // the time of day since when no row has come, or when the next one is due
 let held = 0; // until when the pause button keeps what it shows: the server's answers to earlier presses are late
 
 export function begin(message, sender) {
@@ -50,7 +54,7 @@ export function receive(message, payload) {
     alarms = message.alarms;
     showAlarms();
   }
-  if (message.keys) listKeys($("keys"), message, (key) => look({ key, last: view.last ?? usual(), start: null, end: null }));
+  if (message.keys) showKeys(message);
   showStatus(message);
   clearTimeout(pending);
   const wait = calm.matches ? Math.max(0, 1000 - (performance.now() - drawn)) : 0;
@@ -116,6 +120,7 @@ function draw() {
   charts.copying.plot.setScale("x", range);
   const zoomed = seen.bucket > 1 ? ` Each point stands for ${seen.bucket} rows, with their lowest and highest values.` : "";
   $("window-note").textContent = `${seen.seen.toLocaleString("en")} rows in sight, ${seen.kept.toLocaleString("en")} kept.${zoomed}`;
+  $("not-drawn").textContent = seen.not_drawn.length ? `Learnt, too, but not drawn: ${seen.not_drawn.join(", ")}.` : "";
   const [start, stop] = [range.min, Math.min(range.max, now)];
   const query = new URLSearchParams({ start, end: stop, ...(seen.key === null ? {} : { key: seen.key }) });
   $("download").href = `download?${query}`;
@@ -145,8 +150,12 @@ function shades() {
   return hello.middle ? `${100 * hello.middle} % of the values should lie within the dark shade, ${share} % within the light one.` : `${share} % of the values should lie within the shade.`;
 }
 
-function number(plot, value) {
-  return value === null || value === undefined ? "–" : Number(value.toPrecision(5)).toString();
+// A line that hardly moves is drawn as one, without a zoom into its last digits.
+function valueRange(plot, low, high) {
+  if (low === null) return [0, 1];
+  const least = 1e-4 * Math.max(Math.abs(low), Math.abs(high)) || 1;
+  const middle = (low + high) / 2;
+  return high - low < least ? [middle - least / 2, middle + least / 2] : uPlot.rangeNum(low, high, 0.1, true);
 }
 
 function common(extra) {
@@ -159,19 +168,21 @@ function common(extra) {
   };
 }
 
-const when = { label: "at", value: (plot, value) => (value === null ? "–" : seen?.timed ? new Date(value * 1000).toISOString().replace("T", " ").slice(0, 19) : value.toLocaleString("en")) };
+const when = { label: "at", value: (plot, value) => (value === null ? "–" : seen?.timed ? new Date(value * 1000).toISOString().replace("T", " ").slice(0, seen.step % 1 ? 23 : 19) : value.toLocaleString("en")) };
 
 function targetOptions(tint) {
   const silent = { width: 0, points: { show: false }, value: number };
   const pair = (label) => [{ ...silent, label: `${label}, low` }, { ...silent, label: `${label}, high` }];
   const inner = hello.middle !== null;
   const shade = (name, first, deep) => [{ series: [first + 1, first], fill: tint(name) }, ...(deep ? [{ series: [first + 3, first + 2], fill: tint(name) }] : [])];
+  const dots = { show: true, size: 4, filter: isolated };
   return common({
+    scales: { y: { range: valueRange } },
     series: [
       when, ...pair("usual"), ...pair("middle"), ...pair("ahead"), ...pair("ahead, middle"),
       { label: "expected", stroke: tint("mine"), width: 1.2, points: { show: false }, value: number },
-      { label: "observed", stroke: tint("ink"), width: 1.3, points: { show: false }, value: number },
-      { label: "forecast", stroke: tint("ahead"), width: 2, dash: [4, 3], points: { show: false }, value: number, later: 1 },
+      { label: "observed", stroke: tint("ink"), width: 1.3, points: { ...dots, fill: tint("ink") }, value: number },
+      { label: "forecast", stroke: tint("ahead"), width: 2, dash: [4, 3], points: { ...dots, fill: tint("ahead") }, value: number, later: 1 },
     ],
     bands: [...shade("band", 1, inner), ...shade("fan", 5, inner)],
   });
@@ -179,7 +190,7 @@ function targetOptions(tint) {
 
 function anomalyOptions(tint) {
   return common({
-    series: [when, { label: "score", stroke: tint("ink"), fill: tint("band"), width: 1.2, points: { show: false }, value: (plot, value) => (value === null ? "–" : value.toFixed(2)) }],
+    series: [when, { label: "score", stroke: tint("ink"), fill: tint("band"), width: 1.2, points: { show: true, size: 4, fill: tint("ink"), filter: isolated }, value: (plot, value) => (value === null ? "–" : value.toFixed(2)) }],
     scales: { y: { range: [0, 1.15] } },
     axes: [{}, { values: (plot, values) => values.map((value) => (value > 1 ? "" : value)) }],
   });
@@ -288,7 +299,7 @@ function chooseAt(plot, offset) {
 function showStatus(message) {
   const count = (value) => (value ?? 0).toLocaleString("en");
   $("rows").textContent = count(message.observations);
-  $("row-rate").textContent = message.ended || message.paused || message.rate === null ? "–" : count(Math.round(message.rate * 10) / 10);
+  showRate(message.ended || message.paused ? null : message.rate);
   $("against").textContent = message.against_copy === null ? "–" : `${Math.round(100 * message.against_copy)} %`;
   $("open").textContent = count(message.open_alarms);
   $("open").parentElement.classList.toggle("trouble", message.open_alarms > 0);
@@ -304,17 +315,46 @@ function showStatus(message) {
     : message.ended ? "The feed has ended; you can still look around."
     : message.paused ? "Paused."
     : message.observations === 0 ? "Waiting for the first row …"
+    : message.silent !== null ? `No row has come since ${clock(-message.silent)}.`
+    : message.wait !== null ? `At this speed, the next row comes at ${clock(message.wait)}.`
     : "Each row is predicted before it comes, then learnt from.";
-  const key = message.key === null ? "" : ` You see ${message.key}.`;
+  if (message.silent === null && message.wait === null) since = null;
+  const key = message.key === null ? "" : ` You see ${message.key}.${view.key === null ? " It has the most trouble." : ""}`;
   const rate = Math.round(1 / hello.alarm_rate).toLocaleString("en");
-  const text = `${doing}${key} Alarms mark the most unusual rows, about one in ${rate}, also in a calm feed; the option `;
+  const text = `${doing}${key} `;
   if ($("stream-story").firstChild?.data !== text) {
-    $("stream-story").replaceChildren(text, Object.assign(document.createElement("code"), { textContent: "--alarm-rate" }), " sets how many.");
+    const option = Object.assign(document.createElement("code"), { textContent: "--alarm-rate" });
+    const alarmed = [`Alarms mark the most unusual rows, about one in ${rate}, also in a calm feed; the option `, option, " sets how many."];
+    $("stream-story").replaceChildren(text, ...(message.problem ? [] : alarmed));
   }
   $("stream-story").classList.toggle("problem", message.problem !== null);
 }
 
+// Rows a second, a minute or an hour: a number that one can read.
+function showRate(rate) {
+  const [, unit, seconds] = RATES.find(([least]) => (rate ?? 1) >= 0.95 * least);
+  $("rate-title").textContent = `Rows ${unit === "hour" ? "an" : "a"} ${unit}`;
+  $("row-rate").textContent = rate === null ? "–" : (Math.round(rate * seconds * 10) / 10).toLocaleString("en");
+}
+
+// The time of day in so many seconds, the same until it is something else that is waited for.
+function clock(seconds) {
+  const moment = Date.now() + 1000 * seconds;
+  if (since === null || Math.abs(moment - since) > 2500) since = moment;
+  return new Date(since).toLocaleTimeString("en-GB");
+}
+
+// For screen readers: new alarms, at most every ten seconds.
+function tellAlarms() {
+  told ??= { row: alarms[0]?.row ?? -1, at: -Infinity };
+  const fresh = alarms.filter((alarm) => alarm.row > told.row && !alarm.acknowledged);
+  if (!fresh.length || performance.now() - told.at < 10000) return;
+  told = { row: alarms[0].row, at: performance.now() };
+  $("spoken").textContent = `${fresh.length === 1 ? "New alarm" : `${fresh.length} new alarms, the last`} at ${at(fresh[0])}: ${fresh[0].why}.`;
+}
+
 function showAlarms() {
+  tellAlarms();
   const open = alarms.filter((alarm) => !alarm.acknowledged).length;
   document.title = `${open ? `(${open}) ` : ""}${$("stream-title").textContent} · ptncn live`;
   $("no-alarms").hidden = alarms.length > 0;
@@ -349,7 +389,16 @@ function paceInWords(speed) {
   return speed === "max" ? "as fast as it goes" : speed === "1x" ? "as it came" : speed.endsWith("x") ? `${count} times as it came` : `${count} row${count === "1" ? "" : "s"} a second`;
 }
 
+function showKeys(message) {
+  const { found, keys, key_count: count } = message;
+  listKeys($("keys"), message, (key) => look({ key, last: view.last ?? usual(), start: null, end: null }));
+  $("find").parentElement.hidden = count <= FEW_KEYS;
+  $("more-keys").textContent = found > keys.length ? `${(found - keys.length).toLocaleString("en")} more are not listed.`
+    : found === 0 && count ? "No key has this in its name." : "";
+}
+
 function makeControls() {
+  $("find").oninput = () => look({ find: $("find").value || null });
   $("pace").replaceChildren(...SPEEDS.map((speed) => new Option(paceInWords(speed), speed)));
   $("pace").onchange = () => say("speed", $("pace").value);
   $("stream-pause").onclick = () => {

@@ -35,7 +35,7 @@ export function begin(message, sender) {
   const again = hello !== null;
   [hello, say] = [message, sender];
   points = message.curve;
-  $("clothes").textContent = `Clothes are ${message.clothes.replaceAll("`", "")}.`;
+  $("clothes").textContent = `Clothes are ${message.clothes.replace(/`(.*?)`/g, "“$1”")}.`;
   listLearners(message.rivals);
   if (again) return;
   $("calm").checked = calm.matches;
@@ -145,12 +145,13 @@ function tell(message) {
     const parts = [`error <b>${error === null ? "–" : error.toFixed(1)}</b>`, cost === null ? "" : `${cost.toFixed(1)} ms a frame`, weights];
     $(`facts-${index}`).innerHTML = parts.filter(Boolean).join("<br>");
   });
-  $("story").textContent = story(number, mine, other, copied);
+  const doing = describeState();
+  if ($("state").textContent !== doing) $("state").textContent = doing; // it is read out when it changes
+  $("score").textContent = state.problem ? "" : compare(number, mine, other, copied);
   $("story").classList.toggle("problem", state.problem !== null);
 }
 
-function story(number, mine, other, copied) {
-  const [first, second] = state.learners;
+function describeState() {
   if (state.problem) return `Stopped: ${state.problem}. “Start anew” begins with untrained learners.`;
   const hurt = state.learners.flatMap((each) => each.lesions.map((part) => `${part} of the ${each.label}`));
   const parts = [];
@@ -158,14 +159,15 @@ function story(number, mine, other, copied) {
   if (state.dreaming) parts.push("Both learners dream: they see their own guesses, and their error says how far the dream has drifted from the world.");
   if (state.frozen) parts.push("Weights are frozen: nothing is learnt. The P-TNCN still corrects its state with each frame.");
   if (hurt.length) parts.push(`Lesioned: ${hurt.join(", ")}.`);
-  if (mine !== null && other !== null && copied) {
-    const share = (error) => `${Math.round((100 * error) / copied)} %`;
-    const ahead = mine < 0.98 * other ? `${first.label} is ahead.` : other < 0.98 * mine ? `${second.label} is ahead.` : "They are about equal.";
-    parts.push(`After ${number.toLocaleString("en")} frames the ${first.label} makes ${share(mine)} and the ${second.label} ${share(other)} of the error of repeating the last frame. ${ahead}`);
-  } else {
-    parts.push("The learners have just begun.");
-  }
   return parts.join(" ");
+}
+
+function compare(number, mine, other, copied) {
+  const [first, second] = state.learners;
+  if (mine === null || other === null || !copied) return "The learners have just begun.";
+  const share = (error) => `${Math.round((100 * error) / copied)} %`;
+  const ahead = mine < 0.98 * other ? `${first.label} is ahead.` : other < 0.98 * mine ? `${second.label} is ahead.` : "They are about equal.";
+  return `After ${number.toLocaleString("en")} frames the ${first.label} makes ${share(mine)} and the ${second.label} ${share(other)} of the error of repeating the last frame. ${ahead}`;
 }
 
 // Controls
