@@ -4,10 +4,14 @@ Three networks in double precision learn from the same random frames: one by the
 PyTorch whose weights differ by a unit in the last place at the start. If the first two come apart no faster than the
 last two, the dynamics amplify rounding, and no two orders of summation agree after enough steps. A fourth network
 takes each step from where the kernel stands: what one step adds.
+
+Adafactor, which comes apart fastest, is also run from eight seeds in both precisions, with its rate of growth: if the
+difference is amplified rounding, it grows by the same factor per step in both, from what each of them rounds.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -19,6 +23,7 @@ from ptncn.updates import OPTIMIZERS
 
 LR = 0.035
 SHOWN = (10, 50, 100, 200)
+SEEDS, EARLY = 8, (10, 20, 30, 40)
 
 
 def distance(one: PTNCN, other: PTNCN) -> float:
@@ -26,29 +31,46 @@ def distance(one: PTNCN, other: PTNCN) -> float:
     return max(((a - b).abs().max() / (1 + b.abs().max())).item() for a, b in pairs)
 
 
-def drift(optimizer: str, steps: int, seed: int) -> dict[str, Any]:
+def drift(
+    optimizer: str, steps: int, seed: int, shown: tuple[int, ...] = SHOWN, dtype: torch.dtype = torch.float64
+) -> dict[str, Any]:
     kernel, plain, nudged, follower = (
-        PTNCN(8, [20, 10], optimizer=optimizer, lr=LR, dtype="float64", seed=seed) for _ in range(4)
+        PTNCN(8, [20, 10], optimizer=optimizer, lr=LR, dtype=dtype, seed=seed) for _ in range(4)
     )
     chance = torch.Generator().manual_seed(seed)
     for network in (plain, nudged, follower):
         network.compiled = False
     for weight in nudged.parameters():
-        weight.mul_(1 + 2.0**-52 * torch.randint(-1, 2, weight.shape, generator=chance).double())
+        weight.data.mul_(1 + torch.finfo(dtype).eps * torch.randint(-1, 2, weight.shape, generator=chance).to(dtype))
     networks = (kernel, plain, nudged)
     states = [network.begin(1) for network in networks]
     found: dict[str, Any] = {"one_step": 0.0, "kernel": {}, "nudged": {}}
     for number in range(1, steps + 1):
-        x = torch.rand(1, 8, generator=chance, dtype=torch.float64)
+        x = torch.rand(1, 8, generator=chance, dtype=torch.float64).to(dtype)
         follower.restore(kernel.snapshot())
         start = states[0].clone()
         for network, state in zip(networks, states, strict=True):
             network.step(x, state)
         follower.step(x, start)
         found["one_step"] = max(found["one_step"], distance(kernel, follower))
-        if number in SHOWN:
+        if number in shown:
             found["kernel"][str(number)] = distance(kernel, plain)
             found["nudged"][str(number)] = distance(nudged, plain)
+    return found
+
+
+def drift_in_both_precisions(optimizer: str, seed: int) -> dict[str, Any]:
+    """Of several seeds: geometric means of the distances, the largest after the last step, and growth per step."""
+    found: dict[str, Any] = {"optimizer": optimizer, "seeds": SEEDS}
+    for dtype in (torch.float32, torch.float64):
+        runs = [drift(optimizer, EARLY[-1], seed + number, EARLY, dtype) for number in range(SEEDS)]
+        own: dict[str, Any] = {"one_step": max(run["one_step"] for run in runs)}
+        for who in ("kernel", "nudged"):
+            means = [math.exp(sum(math.log(run[who][str(at)]) for run in runs) / SEEDS) for at in EARLY]
+            own[who] = {str(at): mean for at, mean in zip(EARLY, means, strict=True)}
+            own[f"{who}_largest"] = max(run[who][str(EARLY[-1])] for run in runs)
+            own[f"{who}_growth"] = (means[-1] / means[0]) ** (1 / (EARLY[-1] - EARLY[0]))
+        found[str(dtype).removeprefix("torch.")] = own
     return found
 
 
@@ -56,7 +78,8 @@ def main() -> None:
     options = parser(__doc__, max(SHOWN)).parse_args()
     started = time.time()
     found = {name: drift(name, options.count, options.seed) for name in OPTIMIZERS}
-    record("divergence", options, {"lr": LR, "optimizers": found}, started)
+    both = drift_in_both_precisions("adafactor", options.seed)
+    record("divergence", options, {"lr": LR, "optimizers": found, "precisions": both}, started)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,30 @@ def _divergence(record: dict[str, Any]) -> str:
         "single step from the same weights agrees (“one step” is the largest difference of any step), but the dynamics "
         "amplify rounding errors. A network in PyTorch whose initial weights differ by a unit in the last place (last "
         "bit) drifts apart at the same rate, so the difference is not the kernel's. Double precision; "
-        "differences of weights, relative to 1 + the largest weight.\n\n" + "\n".join(rows)
+        "differences of weights, relative to 1 + the largest weight.\n\n" + "\n".join(rows) + _precisions(record)
+    )
+
+
+def _precisions(record: dict[str, Any]) -> str:
+    own = record.get("precisions")
+    if own is None:
+        return ""
+    steps = list(own["float32"]["kernel"])
+    heads = [f"{number} steps" for number in steps]
+    rows = [
+        "| precision | apart from PyTorch | " + " | ".join(heads) + f" | largest at {steps[-1]} | growth per step |"
+    ]
+    rows.append("|---|---" + "|--:" * len(heads) + "|")
+    for precision in ("float32", "float64"):
+        for who, name in (("kernel", "kernel"), ("nudged", "last bit")):
+            part = own[precision]
+            values = [*part[who].values(), part[f"{who}_largest"]]
+            numbers = " | ".join(f"{value:.0e}" for value in values)
+            rows.append(f"| {precision} | {name} | {numbers} | {part[f'{who}_growth']:.2f} |")
+    return (
+        f"\n\n{own['optimizer'].capitalize()} in both precisions, {own['seeds']} seeds (geometric means). A difference "
+        "grows by about the same factor per step whether it began in the kernel or in the last bit, and whether it "
+        "began at the rounding of single or of double precision.\n\n" + "\n".join(rows)
     )
 
 
