@@ -9,6 +9,7 @@ import inspect
 import os
 import shlex
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any, get_type_hints
@@ -147,17 +148,22 @@ WORDS = {"true": True, "false": False, "none": None, "null": None}
 
 
 def parse_value(text: str) -> Any:
-    """Parse a number, list, dict or constant; anything else stays text.
+    """Parse a number, list, dict or constant; anything else stays text. Words need no quotes, which shells take away.
 
-    >>> [parse_value(text) for text in ("True", "false", "None", "1e-3", "[1, 2]", "adam")]
-    [True, False, None, 0.001, [1, 2], 'adam']
+    >>> [parse_value(text) for text in ("True", "false", "None", "1e-3", "[1, 2]", "adam", "[tanh, none]")]
+    [True, False, None, 0.001, [1, 2], 'adam', ['tanh', None]]
     """
-    if text.strip().lower() in WORDS:
-        return WORDS[text.strip().lower()]
     try:
-        return ast.literal_eval(text.strip())
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about what looks like a number and is none
+            return ast.literal_eval(_Words().visit(ast.parse(text.strip(), mode="eval")))
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return text
+
+
+class _Words(ast.NodeTransformer):
+    def visit_Name(self, node: ast.Name) -> ast.Constant:
+        return ast.Constant(WORDS.get(node.id.lower(), node.id))
 
 
 def parse_option(text: str) -> tuple[str, Any]:
