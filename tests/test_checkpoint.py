@@ -227,6 +227,49 @@ def test_sizes_are_refused_before_memory_is_taken(name, tmp_path):
     tracemalloc.stop()
 
 
+def counters(tree, path=()):
+    """The places of numbers in a tree of tagged containers."""
+    for key, value in tree["dict"]:
+        if isinstance(value, dict) and "dict" in value:
+            yield from counters(value, (*path, key))
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield (*path, key)
+
+
+def put(tree, path, value):
+    for key in path[:-1]:
+        tree = dict(tree["dict"])[key]
+    next(pair for pair in tree["dict"] if pair[0] == path[-1])[1] = value
+
+
+@pytest.mark.parametrize("lie", [None, "x", True, -1, math.nan, math.inf, pytest.param(10**400, id="huge")])
+def test_a_forged_count_or_step_size_is_refused(lie, tmp_path):
+    """An optimiser that has made −1 updates would divide by zero at its next one."""
+    net = PTNCN(2, [3], output="gaussian", preset="best", optimizer="adam", teaching="small", output_bias="mean")
+    ptncn.save(tmp_path / "n.ckpt", net)
+    text, _ = read(tmp_path / "n.ckpt")
+    places = list(counters(json.loads(text)["learner"]))
+    assert {path[-1] for path in places} == {"lr", "updates", "count"}
+    for path in places:
+        ptncn.save(tmp_path / "n.ckpt", net)
+        forge(tmp_path / "n.ckpt", lambda body, path=path: put(body["learner"], path, lie))
+        with pytest.raises(CheckpointError, match=rf"{path[-1]}: expected") as refusal:
+            ptncn.load(tmp_path / "n.ckpt")
+        assert "\n" not in str(refusal.value)
+
+
+def test_a_file_does_not_choose_the_device(good):
+    forge(good, lambda body: body["options"].update(device="cuda"))
+    with pytest.raises(CheckpointError, match="device is not for a file to choose: 'cuda'"):
+        ptncn.load(good)
+
+
+def test_what_a_file_lacks_is_named(good):
+    forge(good, lambda body: body["learner"]["dict"].pop())
+    with pytest.raises(CheckpointError, match=r"nothing refers to|there is no '\w+'"):
+        ptncn.load(good)
+
+
 def test_keys_that_look_alike_keep_their_tensors_apart(tmp_path):
     net, tree = PTNCN(2, [2]), {1: torch.zeros(1), "1": torch.ones(2)}
     ptncn.save(tmp_path / "c", net, None, tree)

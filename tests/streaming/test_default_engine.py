@@ -1,10 +1,12 @@
 """The default engine of a stream: bounds, features, blobs, changed options, and feeds that used to break it."""
 
 import json
+import math
 import threading
 import zlib
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -164,6 +166,61 @@ def test_a_tree_with_something_else_in_it_is_refused(path):
         within[last] = value
         with pytest.raises(BlobError):
             Stream.from_bytes(pack(tree))
+
+
+LIES: dict[str, list[Any]] = {
+    "options.missing": [None, 3, [{}], [1.5]],
+    "options.learn": ["x", 1.5, None],
+    "options.key": [3, [], {}],
+    "options.horizon": ["3", 1.5, True],
+    "stats.observations": ["x", None, -1, math.nan],
+    "stats.error": ["x", None, {}],
+    "columns.keys": [[1.5, "x"], 3],
+    "columns.names": [[None], "xy", 3],
+    "columns.key": [3, {}],
+    "columns.slots": ["x", None],
+    "timestamp": [[], {}],
+    "keys": [[3], [[]]],
+    "learner.options.xi": [-1, "x", None],
+    "learner.options.seed": ["x", 2**70, None],
+}
+
+
+@pytest.mark.parametrize(("path", "lie"), [(path, lie) for path, lies in LIES.items() for lie in lies])
+def test_a_tree_with_a_value_of_another_kind_is_refused_when_it_is_read(path, lie):
+    """Not at the next row, with an error about something else."""
+    stream = Stream(network=TINY)
+    stream.feed(sines(40))
+    tree = unpack(stream.to_bytes())
+    *way, last = path.split(".")
+    within = tree
+    for name in way:
+        within = within[name]
+    assert last in within
+    within[last] = lie
+    with pytest.raises(BlobError) as refusal:
+        Stream.from_bytes(pack(tree))
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("lie", [None, "x", {}, -1])
+@pytest.mark.parametrize("field", ["surprise.count", "calibrator.seen", "calibrator.echo", "state.steps"])
+def test_a_cell_with_a_count_of_another_kind_is_refused(field, lie):
+    stream = Stream(learner=TINY)
+    stream.feed(sines(40))
+    tree = unpack(stream.to_bytes())
+    part, name = field.split(".")
+    tree["streams"]["engine"]["cells"][0][part][name] = lie
+    with pytest.raises(BlobError):
+        Stream.from_bytes(pack(tree))
+
+
+def test_statistics_in_a_blob_set_nothing_else():
+    stream = Stream(network=TINY)
+    stream.feed(sines(40))
+    tree = unpack(stream.to_bytes())
+    tree["stats"]["score"] = 3
+    assert Stream.from_bytes(pack(tree)).feed(sines(5))
 
 
 @pytest.mark.parametrize("change", [{"horizon": 4}, {"level": 0.5}, {"alarm_rate": 0.05}, {"alarm_per": "row"}])

@@ -6,6 +6,6 @@ executes code from the file.
 """
 
 from ptncn.checkpoint.container import CheckpointError
-from ptncn.checkpoint.saving import Checkpoint, load, save
+from ptncn.checkpoint.saving import Checkpoint, check_count, check_like, check_state, load, save
 
-__all__ = ["Checkpoint", "CheckpointError", "load", "save"]
+__all__ = ["Checkpoint", "CheckpointError", "check_count", "check_like", "check_state", "load", "save"]

@@ -74,7 +74,8 @@ def load(path: str | os.PathLike[str], **options: Any) -> Checkpoint:
     try:
         return _build(text, tensors, options)
     except UNFIT as error:
-        raise CheckpointError(f"{path}: the checkpoint does not fit the learner it names: {error}") from error
+        reason = f"there is no {error}" if type(error) is KeyError else error
+        raise CheckpointError(f"{path}: the checkpoint does not fit the learner it names: {reason}") from error
 
 
 def _build(text: str, tensors: dict[str, Tensor], options: dict[str, Any]) -> Checkpoint:
@@ -87,6 +88,8 @@ def _build(text: str, tensors: dict[str, Tensor], options: dict[str, Any]) -> Ch
     learnt, fields, extra = (unflatten(body[part], tensors) for part in ("learner", "state", "extra"))
     if tensors:
         raise ValueError(f"nothing refers to the tensor {min(tensors)!r:.60}")
+    if not isinstance(body["kind"], str):
+        raise ValueError(f"expected the name of a learner, got {_described(body['kind'])}")
     check_options(body["options"], learnt, numbers)
     with Allowance(numbers):
         learner = make(body["kind"], **{**body["options"], **options})
@@ -145,6 +148,8 @@ def check_options(options: Any, tree: Any, numbers: int) -> None:
     """Refuse options that are not JSON values, or layers too large for the weights in the file."""
     if not isinstance(options, dict):
         raise ValueError(f"expected the options as a dict, got {type(options).__name__}")
+    if "device" in options:
+        raise ValueError(f"the device is not for a file to choose: {options['device']!r:.60}")
     if any(isinstance(value, float) and math.isnan(value) for value in options.values()):
         raise ValueError("an option is NaN")
     if not isinstance(tree, Mapping) or "weights" not in tree:
@@ -178,9 +183,11 @@ def check_like(given: Any, fresh: Any, where: str) -> None:
         for index, (own, other) in enumerate(zip(given, fresh, strict=False)):
             check_like(own, other, f"{where}.{index}")
     elif fresh is not None:
-        wanted: Any = bool if isinstance(fresh, bool) else (int, float) if isinstance(fresh, int | float) else str
-        if given is not None and not isinstance(given, wanted):
+        number = isinstance(fresh, int | float) and not isinstance(fresh, bool)
+        if not isinstance(given, int | float if number else type(fresh)) or (number and isinstance(given, bool)):
             raise ValueError(f"{where}: expected {_described(fresh)}, got {_described(given)}")
+        if number and isinstance(fresh, int) and fresh >= 0 and not 0 <= given < 2**63:
+            raise ValueError(f"{where}: expected a count, got {given!r:.60}")
 
 
 def check_state(fields: Mapping[str, Any], fresh: Any) -> None:
@@ -200,9 +207,13 @@ def check_state(fields: Mapping[str, Any], fresh: Any) -> None:
     seen = fields.get("seen")
     if seen is not None and (not isinstance(seen, Tensor) or seen.dtype != torch.bool):
         raise ValueError(f"state.seen: expected True or False for each row, got {_described(seen)}")
-    steps = fields.get("steps", 0)
-    if not isinstance(steps, int) or isinstance(steps, bool) or not 0 <= steps < 2**63:
-        raise ValueError(f"state.steps: expected a count, got {steps!r:.60}")
+    check_count(fields.get("steps", 0), "state.steps")
+
+
+def check_count(value: Any, where: str) -> int:
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise ValueError(f"{where}: expected a count, got {value!r:.60}")
+    return value
 
 
 def _check_rows(tree: Any, rows: int, where: str) -> None:

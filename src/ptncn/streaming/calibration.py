@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from ptncn.checkpoint import check_count
+
 BULK = (0.1, 0.02)
 """The tail is measured at the surprises that these shares of the window exceed; a few anomalies hardly move them."""
 GROSS = 0.2
@@ -106,4 +108,5 @@ class Calibrator:
         self._recent = deque(tree["recent"].tolist())
         self._ranked = sorted(self._recent)
         self._left_out = deque(tree["left_out"])
-        self._seen, self._echo = tree["seen"], tree["echo"]
+        self._seen = check_count(tree["seen"], "calibrator.seen")
+        self._echo = check_count(tree["echo"], "calibrator.echo")

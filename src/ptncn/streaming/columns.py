@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -206,6 +207,13 @@ class Columns:
         }
 
     def load_tree(self, tree: Mapping[str, Any]) -> None:
+        listed = tree["names"], tree.get("features", []), tree["keys"]
+        named = [*chain(*listed), *tree["categories"]]
+        texts = not any(isinstance(names, str) for names in listed) and all(isinstance(name, str) for name in named)
+        if not texts or type(tree["slots"]) is not int:
+            raise ValueError("columns: expected names, and a number of slots")
+        if not all(isinstance(name, str | None) for name in (tree["timestamp"], tree.get("key"))):
+            raise ValueError("columns: expected the names of the timestamp and of the key, or None")
         self.timestamp, self.key, self.slots = tree["timestamp"], tree.get("key"), tree["slots"]
         self.categories = {name: list(values) for name, values in tree["categories"].items()}
         self._settle(tuple(tree["names"]), tuple(tree.get("features", ())), frozenset(tree["keys"]))

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ptncn.checkpoint import check_like, check_state
 from ptncn.learner import Learner
 from ptncn.streaming.calibration import Calibrator
 from ptncn.streaming.columns import Columns, Vector
@@ -228,8 +229,11 @@ class LearnerEngine:
     def _restore_cell(self, cell: Cell, state: Mapping[str, Any]) -> None:
         learner = cell.predictor.learner
         if state["learner"] is not None:
+            check_like(state["learner"], learner.snapshot(), "learner")
             learner.restore(state["learner"])
-        cell.predictor.load_tree(state["predictor"], type(learner.begin(1))(**state["state"]))
+        fresh = learner.begin(1)
+        check_state(state["state"], fresh)
+        cell.predictor.load_tree(state["predictor"], type(fresh)(**state["state"]))
         cell.surprise.load_tree(state["surprise"])
         cell.calibrator.load_tree(state["calibrator"])
         cell.pending = state["pending"]

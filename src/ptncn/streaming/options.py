@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any
 
 from ptncn.learner import Learner
@@ -13,7 +14,7 @@ from ptncn.streaming.predictor import TARGETS
 
 
 def _check(name: str, value: object, choices: tuple[object, ...]) -> None:
-    if value not in choices:
+    if not isinstance(value, str | None) or value not in choices:
         names = ", ".join(str(choice) for choice in choices if choice is not None)
         raise ValueError(f"{name}: expected one of {names}, got {value!r}")
 
@@ -81,7 +82,24 @@ class StreamOptions:
     def __post_init__(self) -> None:
         for name in ("targets", "features", "categorical", "missing"):
             value = getattr(self, name)
-            object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
+            names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Sequence) else (value,)
+            if not all(isinstance(each, str) for each in names):
+                raise ValueError(f"{name}: expected a list of texts, got {value!r:.60}")
+            object.__setattr__(self, name, names)
+        for name in ("timestamp", "time_format", "key"):
+            if not isinstance(value := getattr(self, name), str | None):
+                raise ValueError(f"{name}: expected a text, got {value!r:.60}")
+        for name in ("learn", "layer_errors"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise ValueError(f"{name}: expected True or False, got {value!r:.60}")
+        for name, optional in (("slots", False), ("horizon", False), ("season", True), ("key_limit", True)):
+            value = getattr(self, name)
+            whole = isinstance(value, Integral) and not isinstance(value, bool)
+            if not whole and not (optional and value is None):
+                raise ValueError(f"{name}: expected a whole number, got {value!r:.60}")
+        for name in ("level", "alarm_rate"):
+            if not isinstance(value := getattr(self, name), Real) or isinstance(value, bool):
+                raise ValueError(f"{name}: expected a number, got {value!r:.60}")
         _check("columns_change", self.columns_change, ("refuse", "mask"))
         _check("gaps", self.gaps, ("ignore", "report", "fill"))
         _check("order", self.order, ("keep", "skip", "stop"))

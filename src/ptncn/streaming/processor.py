@@ -315,8 +315,8 @@ class Processor:
             self._make_engine(None if tree["forecaster"] else self.network)
             self._made_for = made_for
         self.engine.restore_shared(tree["shared"])
-        if not isinstance(tree["keys"], list):
-            raise ValueError("keys: expected a list")
+        if not isinstance(tree["keys"], list) or not all(isinstance(key, str) for key in tree["keys"]):
+            raise ValueError("keys: expected a list of texts")
         slots = list(range(len(tree["keys"])))
         self._keys.slots.clear()
         self._keys.slots.update(zip(tree["keys"], slots, strict=True))
@@ -327,6 +327,8 @@ class Processor:
             self._put_away(key, state)
         self.stats.load_tree(tree["stats"])
         self.history.load_tree(tree["history"])
+        if not isinstance(tree["timestamp"], str | int | float | None):
+            raise ValueError(f"timestamp: expected a text or a number, got a {type(tree['timestamp']).__name__}")
         self._last_timestamp = tree["timestamp"]
         if self.drift is not None:
             if tree["drift"] is None:

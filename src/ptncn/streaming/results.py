@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptncn.checkpoint import check_like
 from ptncn.streaming.columns import Columns, Value, Vector
 from ptncn.streaming.formats import Field, Table
 
@@ -266,8 +267,9 @@ class RunningStats:
         return asdict(self)
 
     def load_tree(self, tree: Mapping[str, float]) -> None:
-        for name, value in tree.items():
-            setattr(self, name, value)
+        check_like(tree, self.tree(), "stats")
+        for name in self.tree().keys() & tree.keys():
+            setattr(self, name, tree[name])
 
 
 LENGTH = 256

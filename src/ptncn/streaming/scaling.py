@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ptncn.checkpoint import check_count
 from ptncn.streaming.columns import Vector
 
 FIRST = 32
@@ -206,4 +207,7 @@ class Surprise:
         return {"usual": torch.from_numpy(self.usual.copy()), "count": self._count}
 
     def load_tree(self, tree: Mapping[str, Any]) -> None:
-        self.usual, self._count = tree["usual"].numpy(), tree["count"]
+        usual, self._count = tree["usual"].numpy(), check_count(tree["count"], "surprise.count")
+        if usual.shape != self.usual.shape or usual.dtype != self.usual.dtype:
+            raise ValueError(f"usual: expected {self.usual.shape}, got {usual.shape} of {usual.dtype}")
+        self.usual = usual
