@@ -23,6 +23,9 @@ from torch import Tensor
 LARGEST = 1e15
 """The largest value allowed in an observation: squares of larger ones overflow in single precision."""
 
+LARGEST_SIZE = 2**53
+"""The largest number of units or rows that is computed with; far smaller ones do not fit into memory."""
+
 
 @dataclass(slots=True)
 class Step:
@@ -121,15 +124,26 @@ class Learner(Protocol):
 
 
 def check_batch_size(batch_size: int) -> None:
-    if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1:
-        raise ValueError(f"batch_size: expected a positive integer, got {batch_size!r}")
+    if not isinstance(batch_size, int) or isinstance(batch_size, bool) or not 1 <= batch_size <= LARGEST_SIZE:
+        raise ValueError(f"batch_size: expected a positive integer, got {batch_size!r:.60}")
+
+
+def make_generator(seed: int) -> torch.Generator:
+    """
+    >>> make_generator("7")
+    Traceback (most recent call last):
+    ValueError: seed: expected an integer of 64 bits, got '7'
+    """
+    if not isinstance(seed, int) or isinstance(seed, bool) or not -(2**63) <= seed < 2**64:
+        raise ValueError(f"seed: expected an integer of 64 bits, got {seed!r:.60}")
+    return torch.Generator().manual_seed(seed)
 
 
 def check_mask(mask: Tensor | None, batch_size: int, device: torch.device) -> Tensor | None:
     """The mask as (B,) bool on `device`, or None where every row is observed."""
     if mask is None:
         return None
-    mask = torch.as_tensor(mask, device=device)
+    mask = _dense("mask", mask, None, device)
     if mask.shape != (batch_size,):
         raise ValueError(f"mask: expected shape ({batch_size},), one entry per row, got {tuple(mask.shape)}")
     return mask.bool()
@@ -140,9 +154,9 @@ def check_observation(x: Tensor, batch_size: int, input_size: int, like: Tensor,
 
     `mask` is one that `check_mask` returned.
     """
-    if isinstance(x, Tensor) and (x.is_complex() or x.layout is not torch.strided):
+    if isinstance(x, Tensor) and x.is_complex():
         raise ValueError(f"observation: expected a dense tensor of real numbers, got {x.dtype} in {x.layout}")
-    x = torch.as_tensor(x, dtype=like.dtype, device=like.device)
+    x = _dense("observation", x, like.dtype, like.device).resolve_neg()
     if x.shape != (batch_size, input_size):
         raise ValueError(f"observation: expected shape ({batch_size}, {input_size}), got {tuple(x.shape)}")
     if mask is not None:
@@ -157,6 +171,17 @@ def check_observation(x: Tensor, batch_size: int, input_size: int, like: Tensor,
                 "Mask rows that were not observed, fill them in, or scale them"
             )
     return x
+
+
+def _dense(name: str, value: Any, dtype: torch.dtype | None, device: torch.device) -> Tensor:
+    if isinstance(value, Tensor) and (value.layout is not torch.strided or value.is_nested or value.is_quantized):
+        kind = f"{value.dtype} in {value.layout}"
+        raise ValueError(f"{name}: expected a dense tensor of real numbers, got {kind}")
+    try:
+        return torch.as_tensor(value, dtype=dtype, device=device)
+    except (TypeError, ValueError, RuntimeError) as error:  # NotImplementedError is one
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"{name}: expected numbers, got a {type(value).__name__}: {reason}") from error
 
 
 def _length(x: Tensor) -> float:

@@ -75,6 +75,20 @@ def test_masks(net, mask):
     unchanged_by(net, state, lambda: net.step(torch.ones(2, 4), state, mask=mask), r"mask: expected shape \(2,\)")
 
 
+@pytest.mark.parametrize(
+    "value", [torch.ones(2, dtype=torch.bool).to_sparse(), "ab", [None, 1], torch.ones(2, device="meta"), object()]
+)
+def test_masks_and_observations_that_are_no_dense_numbers(net, value):
+    state = net.begin(2)
+    for call in (
+        lambda: net.step(torch.zeros(2, net.input_size), state, mask=value),
+        lambda: net.step(value, state),
+    ):
+        with pytest.raises(ValueError, match=r"mask: expected|observation: expected") as refusal:
+            call()
+        assert "\n" not in str(refusal.value)
+
+
 def test_states_of_other_networks(net):
     x = torch.ones(2, 4)
     for other, match in [
@@ -122,19 +136,31 @@ def test_lists_of_sizes(sizes):
         ({"lr": math.nan}, "lr: expected .*, got nan"),
         ({"beta": math.inf}, "beta: expected .*, got inf"),
         ({"momentum": 1.5}, "momentum: expected a finite number from 0.* to 1.*, got 1.5"),
-        ({"corrections": 0}, "corrections: expected .* at least 1, got 0"),
+        ({"corrections": 0}, "corrections: expected a finite number from 1 to 2147483647, got 0"),
         ({"corrections": 1.5}, "corrections: expected an integer, got 1.5"),
         ({"max_norm": 0}, "max_norm: expected .* above 0, got 0"),
         ({"radius": 0}, "radius: expected .* above 0, got 0"),
         ({"temporal_sign": 2}, "temporal_sign: expected one of .*, got 2"),
         ({"biases": 1}, "biases: expected True or False, got 1"),
         ({"schedule": {"kind": "cosine", "steps": -1}}, "at least 1 step"),
+        ({"schedule": {"kind": "cosine", "steps": "9"}}, "at least 1 step, got '9'"),
+        ({"schedule": {"kind": "cosine", "steps": 9, "final": "x"}}, "schedule: expected a finite number"),
+        ({"schedule": {"kind": "cosine"}}, "schedule: expected a dict with final, kind, steps"),
+        ({"schedule": "cosine"}, "schedule: expected a dict with final, kind, steps, or a function, got 'cosine'"),
         ({"dtype": "int8"}, "dtype: expected float32 or float64, got 'int8'"),
+        ({"activation": 3}, "activation: expected one function, or one for each of 2 layers, got 3"),
+        ({"seed": "7"}, "seed: expected an integer of 64 bits, got '7'"),
+        ({"seed": 10**40}, "seed: expected an integer of 64 bits"),
+        ({"batch_first": "no"}, "batch_first: expected True or False, got 'no'"),
+        ({"lr": 10**400}, "lr: expected a finite number"),
+        ({"corrections": 10**400}, "corrections: expected a finite number"),
+        ({"memory": 10**400}, "memory: expected whole numbers"),
     ],
 )
 def test_options(options, match):
-    with pytest.raises(ValueError, match=match):
+    with pytest.raises(ValueError, match=match) as refusal:
         PTNCN(4, [3, 2], **options)
+    assert "\n" not in str(refusal.value)
 
 
 def test_sequences(net):

@@ -9,6 +9,7 @@ rows, summed over features and rows and divided by the B rows of the batch.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from ptncn.distributions import DISTRIBUTIONS
-from ptncn.learner import State, Step, check_batch_size, check_mask, check_observation
+from ptncn.learner import LARGEST_SIZE, State, Step, check_batch_size, check_mask, check_observation, make_generator
 from ptncn.learners.cells import Cell, Hidden, make_cell, make_readout
 from ptncn.registry import Registry, unknown
 
@@ -97,7 +98,7 @@ class RecurrentLearner(nn.Module):
         self.kind = f"{cell}-{self.rule}"
         self.input_size, self.hidden_size, self.clip = input_size, hidden_size, clip
         self.output = DISTRIBUTIONS.find(output)
-        self.generator = torch.Generator().manual_seed(seed)
+        self.generator = make_generator(seed)
         self.cell = self.build_cell(cell, depth=depth, gate_bias=gate_bias, dtype=DTYPES[dtype])
         self.readout = make_readout(self.readout_size(), input_size, self.generator, dtype=DTYPES[dtype])
         self.build()
@@ -263,13 +264,13 @@ def check_share(name: str, value: float) -> None:
 
 
 def check_size(name: str, value: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name}: expected a positive integer, got {value!r}")
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LARGEST_SIZE:
+        raise ValueError(f"{name}: expected a positive integer, got {value!r:.60}")
 
 
 def check_positive(name: str, value: float) -> None:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
-        raise ValueError(f"{name}: expected a positive number, got {value!r}")
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= sys.float_info.max:
+        raise ValueError(f"{name}: expected a positive number, got {value!r:.60}")
 
 
 def check_choice(name: str, value: str, choices: Collection[str]) -> None:

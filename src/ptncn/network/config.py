@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ptncn.learner import LARGEST_SIZE
 from ptncn.registry import unknown
 from ptncn.updates.config import Factor, describe_schedule, get_schedule
 from ptncn.updates.optimizers import OPTIMIZERS
@@ -76,7 +78,7 @@ class Config:
     """Sign of the λ term: as derived from the objective, or as printed in equations 13 and 14."""
     beta_scope: str = field(default="errors", metadata=_one_of("errors", "all"))
     """What β multiplies: E e alone, or the γ and λ terms too."""
-    corrections: int = field(default=1, metadata=_within(1))
+    corrections: int = field(default=1, metadata=_within(1, 2**31 - 1))
     """K: correction steps for each observation."""
 
     teaching: str = field(default="coupled", metadata=_one_of("coupled", "small"))
@@ -141,7 +143,10 @@ class Config:
 
     def __post_init__(self) -> None:
         for option in dataclasses.fields(self):
-            _check(option.name, getattr(self, option.name), option)
+            value = getattr(self, option.name)
+            _check(option.name, value, option)
+            if isinstance(value, int) and isinstance(option.default, float) and value > 2**53:
+                object.__setattr__(self, option.name, float(value))  # PyTorch takes no whole numbers of more bits
         if self.output_bias != "zero" and not self.biases:
             raise ValueError(f"output_bias={self.output_bias!r}: expected 'zero' where biases=False")
         listed = isinstance(self.horizons, Sequence) and len(self.horizons) > 0
@@ -177,9 +182,10 @@ def _check(name: str, value: Any, option: dataclasses.Field[Any]) -> None:
     if "range" in option.metadata and not (value is None and name in ("max_norm", "error_clip")):
         low, high = option.metadata["range"]
         whole = isinstance(option.default, int)
+        largest = LARGEST_SIZE if whole else sys.float_info.max
         if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
             raise ValueError(f"{name}: expected {'an integer' if whole else 'a number'}, got {value!r}")
-        if not low <= value <= high or math.isinf(value):
+        if not low <= value <= min(high, largest):
             bounds = (
                 f"from {low} to {high}"
                 if high < math.inf
@@ -187,7 +193,7 @@ def _check(name: str, value: Any, option: dataclasses.Field[Any]) -> None:
                 if low != math.ulp(0.0)
                 else "above 0"
             )
-            raise ValueError(f"{name}: expected a finite number {bounds}, got {value}")
+            raise ValueError(f"{name}: expected a finite number {bounds}, got {value!r:.60}")
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -269,8 +275,8 @@ def check_sizes(input_size: int, hidden_sizes: Sequence[int]) -> tuple[int, ...]
     if not hidden_sizes:
         raise ValueError("hidden_sizes: expected at least one layer, got an empty list")
     for size in (input_size, *hidden_sizes):
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise ValueError(f"sizes of layers: expected positive integers, got {size!r}")
+        if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= LARGEST_SIZE:
+            raise ValueError(f"sizes of layers: expected positive integers, got {size!r:.60}")
     return (input_size, *hidden_sizes)
 
 
@@ -280,8 +286,8 @@ def check_memory(memory: int | Sequence[int], layers: int) -> tuple[int, ...]:
     if not isinstance(each, Sequence) or isinstance(each, str) or len(each) != layers:
         raise ValueError(f"memory: expected a whole number, or one for each of {layers} layers, got {memory!r}")
     for units in each:
-        if not isinstance(units, int) or isinstance(units, bool) or units < 0:
-            raise ValueError(f"memory: expected whole numbers of at least 0, got {memory!r}")
+        if not isinstance(units, int) or isinstance(units, bool) or not 0 <= units <= LARGEST_SIZE:
+            raise ValueError(f"memory: expected whole numbers of at least 0, got {memory!r:.60}")
     return tuple(each)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -170,9 +171,10 @@ def choose_activations(
 ) -> tuple[list[Activation], list[Activation]]:
     """φ_z of layers 1 … L, and φ_o of their predictions; that of layer 1 is the output's `mean`."""
     choice = config.activation
-    choices = [choice] * depth if isinstance(choice, str) or callable(choice) else list(choice)
-    if len(choices) != depth:
-        raise ValueError(f"activation: expected one function, or one for each of {depth} layers, got {len(choices)}")
+    choices: Sequence[Any] = [choice] * depth if isinstance(choice, str) or callable(choice) else choice
+    if not isinstance(choices, Sequence) or len(choices) != depth:
+        given = len(choices) if isinstance(choices, Sequence) else repr(choice)
+        raise ValueError(f"activation: expected one function, or one for each of {depth} layers, got {given}")
     phi = [get_activation(each, config.winners, generator) for each in choices]
     if config.hidden_prediction == "same":
         return phi, [mean, *phi[:-1]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Protocol
 
 
@@ -26,9 +26,11 @@ class Schedule:
     def __post_init__(self) -> None:
         if self.kind not in ("linear", "cosine", "exponential", "root"):
             raise ValueError(f"unknown schedule {self.kind!r}; choose one of: linear, cosine, exponential, root")
-        if self.steps < 1:
-            raise ValueError(f"schedule: expected at least 1 step, got {self.steps}")
-        if self.final < 0 or (self.kind == "exponential" and self.final == 0):
+        if type(self.steps) is not int or self.steps < 1:
+            raise ValueError(f"schedule: expected at least 1 step, got {self.steps!r}")
+        if not isinstance(self.final, int | float) or not 0 <= self.final < math.inf:
+            raise ValueError(f"schedule: expected a finite number of at least 0 as its end, got {self.final!r}")
+        if self.kind == "exponential" and self.final == 0:
             raise ValueError(f"a schedule of kind {self.kind} cannot end at {self.final}")
 
     def __call__(self, update: int) -> float:
@@ -48,6 +50,10 @@ def get_schedule(choice: Mapping[str, Any] | Factor | None) -> Factor | None:
     """A schedule from its fields; callables from the number of updates to a factor are returned unchanged."""
     if choice is None or callable(choice):
         return choice
+    wanted = {field.name for field in fields(Schedule)}
+    if not isinstance(choice, Mapping) or not {"kind", "steps"} <= set(choice) <= wanted:
+        names = ", ".join(sorted(wanted))
+        raise ValueError(f"schedule: expected a dict with {names}, or a function, got {choice!r:.60}")
     return Schedule(**choice)
 
 
