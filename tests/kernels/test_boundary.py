@@ -1,6 +1,7 @@
 """C refuses what it does not know and what does not fit, before it touches anything."""
 
 import ctypes
+import re
 import warnings
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import torch
 
 from ptncn import PTNCN, kernels
 from ptncn.distributions import DISTRIBUTIONS
+from ptncn.kernels import bindings
 from ptncn.network import backend
 from ptncn.updates import OPTIMIZERS
 
@@ -207,6 +209,15 @@ def test_codes_in_python_are_those_of_the_header():
     assert [codes[name.upper()] for name in backend._REDUCTIONS] == [0, 1, 2]
     means = {"gaussian": "IDENTITY", "bernoulli": "SIGMOID", "categorical": "SOFTMAX"}
     assert {name: DISTRIBUTIONS[name].kernel_code for name in means} == {name: codes[c] for name, c in means.items()}
+
+
+def test_limits_in_python_are_those_of_the_header():
+    text = (Path(kernels.__file__).with_name("check.h")).read_text(encoding="utf-8")
+    limits = dict(re.findall(r"(MOST_\w+) = (1 << \d+)", text))
+    assert len(limits) == 4
+    for name, limit in limits.items():
+        base, _, shift = limit.partition(" << ")
+        assert getattr(bindings, name) == int(base) << int(shift)
 
 
 def test_a_library_that_cannot_be_loaded_is_done_without(monkeypatch):

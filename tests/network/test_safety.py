@@ -1,14 +1,18 @@
 """Batches that change, threads that share a network, parameters that are rebound, states that do not fit."""
 
+import os
+import subprocess
+import sys
 import threading
 from copy import deepcopy
 
 import pytest
 import torch
+from torch import Tensor
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 import ptncn
-from ptncn import PTNCN
+from ptncn import PTNCN, kernels
 from ptncn.network.parameters import Gate
 from ptncn.updates import factors
 
@@ -143,6 +147,45 @@ def test_learning_steps_of_two_threads_exclude_each_other(monkeypatch):
         torch.testing.assert_close(change, results[1][name], rtol=0, atol=5e-12)  # an update is 1e-10
 
 
+@pytest.mark.parametrize("take", ["snapshot", "deepcopy"])
+def test_a_copy_is_of_a_moment_between_two_steps_of_another_thread(take):
+    """Weights, moments and the number of updates belong together, however the threads take turns."""
+    xs = frames(150, 1, 30)
+    options = {"dtype": "float64", "optimizer": "adam", "lr": 0.01}
+    net, replayed = PTNCN(30, [40, 20], **options), PTNCN(30, [40, 20], **options)
+    copies = []
+
+    def work(number):
+        if number:
+            while len(copies) < 30:
+                copies.append(net.snapshot() if take == "snapshot" else deepcopy(net).snapshot())
+        else:
+            state = net.begin(1)
+            for x in xs:
+                net.step(x, state)
+
+    in_threads(2, work)
+    known, state = {0: replayed.snapshot()}, replayed.begin(1)
+    for x in xs:
+        replayed.step(x, state)
+        known[replayed.learning.optimizer.updates] = replayed.snapshot()
+    for copied in copies:
+        expected = known[copied["learning"]["updates"]]
+        for name, weight in copied["weights"].items():
+            assert torch.equal(weight, expected["weights"][name])
+        for name, moment in copied["learning"]["moments"].items():
+            assert torch.equal(moment, expected["learning"]["moments"][name])
+
+
+def test_a_schedule_may_ask_the_network_that_it_belongs_to():
+    """It is called in the middle of a learning step, which excludes other threads but not its own."""
+    net = PTNCN(5, [4], dtype="float64", schedule=lambda updates: float(asked.append(len(net.predict(other))) or 1.0))
+    state, other, asked = net.begin(2), net.begin(3), []
+    for x in frames(3, 2, 5):
+        net.step(x, state)
+    assert set(asked) == {3}
+
+
 def rebind_vector(net, other):
     vector_to_parameters(parameters_to_vector(other.parameters()).clone(), net.parameters())
 
@@ -215,6 +258,155 @@ def test_parameters_that_became_another_shape_or_type_are_refused():
     net.R1.data = net.R1.data.float()
     with pytest.raises(ValueError, match=r"R1: expected .* of torch.float64, got .* of torch.float32"):
         net.begin(1)
+
+
+@pytest.mark.parametrize("optimizer", ["momentum", "nesterov", "rmsprop", "adam", "adafactor"])
+@pytest.mark.parametrize("replace", [False, True])
+def test_moments_that_were_rebound_are_those_that_learning_uses(optimizer, replace):
+    """Through `.data` as through a new buffer: the kernel had written on into memory that was no longer theirs."""
+    net, plain = (PTNCN(6, [5, 4], dtype="float64", optimizer=optimizer, lr=0.01) for _ in range(2))
+    plain.compiled = False
+    state, twin = net.begin(2), plain.begin(2)
+    for number, x in enumerate(frames(30, 2, 6)):
+        if number % 7 == 5:
+            for each in (net, plain):
+                held = each.learning.optimizer
+                for name, moment in list(held.named_buffers()):
+                    if replace:
+                        setattr(held, name, moment * 0.5)
+                    else:
+                        moment.data = moment.data * 0.5
+            torch.full((1000,), 1e300, dtype=torch.float64)  # takes the place of what was freed
+        net.step(x, state)
+        plain.step(x, twin)
+    for name, weight in plain.synapses().items():
+        torch.testing.assert_close(net.synapses()[name], weight, rtol=0, atol=1e-6)
+
+
+def test_moments_of_another_type_are_refused():
+    net = PTNCN(5, [4], dtype="float64", optimizer="adam")
+    state = net.begin(1)
+    net.step(frames(1, 1, 5)[0], state)
+    net.learning.optimizer.W1_mean.data = torch.zeros(4, 5)
+    with pytest.raises((ValueError, RuntimeError), match="float"):
+        net.step(frames(1, 1, 5)[0], state)
+
+
+def test_a_parameter_that_is_gone_is_named():
+    for remove in (lambda net: setattr(net, "W1", None), lambda net: delattr(net, "W1")):
+        net = PTNCN(5, [4], dtype="float64")
+        state = net.begin(1)
+        remove(net)
+        with pytest.raises(ValueError, match="W1: expected a parameter of the network"):
+            net.predict(state)
+
+
+def test_parameters_that_others_add_are_left_alone():
+    net, plain = PTNCN(5, [4], dtype="float64"), PTNCN(5, [4], dtype="float64")
+    net.register_parameter("scale", torch.nn.Parameter(torch.ones(3)))
+    net.add_module("head", torch.nn.Linear(2, 2))
+    net.W1.data = net.W1.data.clone()
+    state, twin = net.begin(1), plain.begin(1)
+    for x in frames(5, 1, 5):
+        assert torch.equal(net.step(x, state).prediction, plain.step(x, twin).prediction)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_network_in_half_precision_is_refused(dtype):
+    net = PTNCN(5, [4]).to(dtype)
+    with pytest.raises(ValueError, match="expected parameters of float32 or float64"):
+        net.begin(1)
+
+
+def test_what_is_beyond_the_limits_of_the_kernel_runs_in_pytorch(monkeypatch):
+    monkeypatch.setattr(kernels, "MOST_ROWS", 3)
+    monkeypatch.setattr(kernels, "MOST_LAYERS", 2)
+    for layers, rows in ((1, 5), (3, 2)):
+        for optimizer in ("sgd", "adam"):
+            net = PTNCN(4, [3] * layers, dtype="float64", optimizer=optimizer)
+            state = net.begin(rows)
+            for x in frames(3, rows, 4):
+                net.step(x, state)
+            kernel = net._backend()[1]
+            assert kernel is None or not kernel.takes(state)
+            assert torch.isfinite(net.predict(state)).all()
+
+
+def test_more_threads_than_the_kernel_takes_are_those_that_it_takes(monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 5000)
+    net = PTNCN(4, [3], dtype="float64")
+    assert torch.isfinite(net.predict(net.begin(1))).all()
+
+
+FORK = """
+import os, signal, sys, torch
+from ptncn import PTNCN
+torch.set_num_threads(2)
+net = PTNCN(300, [400], optimizer=sys.argv[1])
+state, x = net.begin(8), torch.rand(8, 300)
+for _ in range(2):
+    net.step(x, state)
+child = os.fork()
+if not child:
+    signal.alarm(60)
+    net.step(x, state)
+    os._exit(0 if torch.isfinite(net.predict(state)).all() else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_forked_process_goes_on_with_the_network_of_its_parent(optimizer, either_path):
+    """OpenMP's threads stay behind; the kernel does without them, where PyTorch's own operations would hang."""
+    if either_path == "pytorch":
+        pytest.skip("PyTorch hangs in a process that was forked after a parallel operation")
+    done = subprocess.run([sys.executable, "-c", FORK, optimizer], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("part", ["W1", "state", "moment"])
+def test_a_tensor_whose_storage_was_made_smaller_is_refused(part):
+    """PyTorch itself reads and writes beyond such a storage, so this is about the kernel alone."""
+    net = PTNCN(64, [64], optimizer="adam")
+    state = net.begin(2)
+    net.step(torch.rand(2, 64), state)
+    if net._backend()[1] is None:
+        pytest.skip("no kernel")
+    parts = {"W1": net._parameters["W1"], "state": state.corrected, "moment": net.learning.optimizer.W1_mean}
+    parts[part].untyped_storage().resize_(8)
+    with pytest.raises(kernels.KernelError, match="storage was made smaller"):
+        net.step(torch.rand(2, 64), state)
+
+
+def test_an_observation_with_a_pending_sign_is_seen_with_it():
+    """The imaginary part of a conjugate is negated when it is read; its memory holds the other sign."""
+    net, plain = PTNCN(1, [2], output="gaussian"), PTNCN(1, [2], output="gaussian")
+    state, twin = net.begin(1), plain.begin(1)
+    x = torch.full((1, 1), 0.5j).conj().imag
+    assert x.is_neg()
+    assert x.is_contiguous()
+    for _ in range(3):
+        assert torch.equal(net.step(x, state).prediction, plain.step(torch.tensor([[-0.5]]), twin).prediction)
+
+
+@pytest.mark.parametrize("lie", [None, "text", 3, {"x": "text"}, {"x": torch.tensor(1.0)}, {"x": torch.ones(1, 2)}])
+@pytest.mark.parametrize("field", ["held", "waiting"])
+def test_a_state_with_other_dicts_is_refused(field, lie):
+    net = PTNCN(5, [4], dtype="float64", memory=2)
+    state = net.begin(1)
+    setattr(state, field, lie)
+    with pytest.raises(ValueError, match="state"):
+        net.predict(state)
+
+
+@pytest.mark.parametrize("change", [Tensor.to_sparse, Tensor.to_mkldnn, Tensor.tolist, Tensor.numpy])
+def test_a_state_in_another_layout_is_refused(change):
+    net = PTNCN(5, [4], dtype="float32")
+    state = net.begin(1)
+    state.corrected = change(state.corrected)
+    with pytest.raises(ValueError, match=r"state.corrected: expected a dense tensor of shape \(1, 9\), got"):
+        net.predict(state)
 
 
 @pytest.mark.parametrize("field", ["corrected", "displacement", "uncorrected", "seen"])

@@ -1,6 +1,9 @@
 """The compiled kernel, if it was built. PyTorch computes the same without it, up to rounding."""
 
 from ptncn.kernels.bindings import (
+    MOST_LAYERS,
+    MOST_ROWS,
+    MOST_UNITS,
     KernelError,
     address,
     array,
@@ -12,10 +15,14 @@ from ptncn.kernels.bindings import (
     span,
     spans,
     structure,
+    threads,
     update,
 )
 
 __all__ = [
+    "MOST_LAYERS",
+    "MOST_ROWS",
+    "MOST_UNITS",
     "KernelError",
     "address",
     "array",
@@ -27,5 +34,6 @@ __all__ = [
     "span",
     "spans",
     "structure",
+    "threads",
     "update",
 ]

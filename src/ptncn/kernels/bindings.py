@@ -106,7 +106,11 @@ def new(name: str, **fields: Any) -> Any:
 
 def span(tensor: Tensor, dtype: torch.dtype) -> tuple[int, int]:
     """Address and number of elements of memory that C may use; the caller keeps the tensor alive during the call."""
-    if tensor.dtype is not dtype or not tensor.is_contiguous() or not tensor.is_cpu:
+    usable = tensor.dtype is dtype and tensor.is_contiguous() and tensor.is_cpu and not tensor.is_neg()
+    end = (tensor.storage_offset() + tensor.numel()) * tensor.element_size()
+    if usable and tensor.untyped_storage().nbytes() < end:
+        raise KernelError(f"expected memory of {end} bytes, got a tensor whose storage was made smaller than that")
+    if not usable:
         raise KernelError(
             f"expected a contiguous {dtype} tensor on the CPU, got {tensor.dtype} on {tensor.device} "
             f"with shape {tuple(tensor.shape)} and strides {tensor.stride()}"
@@ -140,6 +144,26 @@ def check(function: str, code: int) -> None:
 LARGE = 1 << 16
 """Smallest matrix that is worth several threads."""
 
+MOST_LAYERS, MOST_UNITS, MOST_ROWS, MOST_THREADS = 1 << 10, 1 << 26, 1 << 22, 1 << 10
+"""Limits of `check.h`; PyTorch computes what is beyond them."""
+
+
+_forked = False
+
+
+def _note_fork() -> None:
+    global _forked
+    _forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
+
+
+def threads() -> int:
+    """How many threads a call may use. One after a fork: OpenMP would wait for threads that only the parent has."""
+    return 1 if _forked else min(torch.get_num_threads(), MOST_THREADS)
+
 
 def update(rule: Any, weight: Tensor, first: Tensor | None, second: Tensor | None, pre: Tensor, post: Tensor) -> None:
     """Step `weight` (from, to) and its moments against preᵀ post, in one pass.
@@ -159,7 +183,7 @@ def update(rule: Any, weight: Tensor, first: Tensor | None, second: Tensor | Non
         real_bytes=weight.element_size(),
         **{"from": weight.shape[0], "to": weight.shape[1]},
         rows=rows,
-        threads=torch.get_num_threads() if weight.numel() >= LARGE else 1,
+        threads=threads() if weight.numel() >= LARGE else 1,
         matrix=structure("Matrix")(**spans(dtype, weight=weight, first=first, second=second)),
         rule=rule,
         **spans(dtype, pre=pre, post=post),
@@ -170,7 +194,7 @@ def update(rule: Any, weight: Tensor, first: Tensor | None, second: Tensor | Non
 def multiply(x: Tensor, weight: Tensor) -> Tensor:
     """x W, (rows, to) from (rows, from) and (from, to): faster than BLAS where x has some dozens of rows."""
     library = load()
-    if library is None or not weight.is_cpu:
+    if library is None or not weight.is_cpu or len(x) > MOST_ROWS:
         return x @ weight
     x, (rows, width) = x.contiguous(), x.shape
     if width != len(weight):
@@ -181,7 +205,7 @@ def multiply(x: Tensor, weight: Tensor) -> Tensor:
         real_bytes=weight.element_size(),
         **{"from": weight.shape[0], "to": weight.shape[1]},
         rows=rows,
-        threads=torch.get_num_threads() if weight.numel() >= LARGE else 1,
+        threads=threads() if weight.numel() >= LARGE else 1,
         **spans(weight.dtype, x=x, weight=weight, out=out),
     )
     check("multiply", library.ptncn_multiply(ctypes.byref(arguments)))

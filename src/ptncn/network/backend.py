@@ -40,6 +40,9 @@ _TEACHINGS = ("coupled", "small")
 _REDUCTIONS = ("sum", "mean", "sum_then_mean")
 _KINDS = ("R", "W", "E", "b", "c", "G", "B", "rate", "angle")
 
+_address: Any = Tensor.data_ptr
+_is_contiguous: Any = Tensor.is_contiguous
+
 Outputs = tuple[Tensor, Tensor, list[Tensor], list[Tensor], list[Tensor]]
 
 
@@ -86,9 +89,19 @@ class Kernel:
         self._groups = [Group(), Group(lr_factor=config.error_lr_factor), Group(regularized=False)]
         self._memories = [layer.memory for layer in layers]
         self._queues = [name for name, part in self.weights.items() if learning.postpones(part, name)]
+        self._moments = learning.optimizer._buffers
+        self._places = self._places_of_moments()
         self._held: list[Any] = []  # keeps alive what the structures point to
         self._plan: _Plan | None = None
         self._network = self._describe(layers, output, config)
+
+    def takes(self, state: PTNCNState) -> bool:
+        """Whether the kernel can step or read this state; PyTorch can always."""
+        return state.batch_size <= kernels.MOST_ROWS and state.is_contiguous()
+
+    def is_current(self) -> bool:
+        """Whether the optimiser's moments are where they were: `.data` may be rebound at any time."""
+        return self._places == self._places_of_moments()
 
     def __call__(
         self, x: Tensor, state: PTNCNState, *, learn: bool, mask: Tensor | None = None, teaches: Tensor | None = None
@@ -172,7 +185,7 @@ class Kernel:
             plan = self._plan = self._make_plan(rows)
         outputs = torch.empty((1, plan.total), dtype=self.dtype)
         step, start = self._step_type.from_buffer_copy(plan.step), outputs.data_ptr()
-        step.phase, step.threads = phase, torch.get_num_threads()
+        step.phase, step.threads = phase, kernels.threads()
         prediction, logits, e, z, y = plan.offsets
         step.prediction, step.logits, step.z = start + prediction, start + logits, start + z
         step.e, step.y = start + e, start + y
@@ -261,11 +274,15 @@ class Kernel:
             max_norm=config.max_norm or 0.0 if self.small else 0.0,
         )
 
+    def _places_of_moments(self) -> tuple[list[int], bool]:
+        moments = [moment for moment in self._moments.values() if moment is not None]
+        return list(map(_address, moments)), all(map(_is_contiguous, moments))
+
     def _matrix(self, name: str) -> Any:
         part, optimizer = self.weights.get(name), self.learning.optimizer
         if part is None:
             return kernels.structure("Matrix")()
-        moments = optimizer.held(name)
+        moments = [moment.detach() for moment in optimizer.held(name)]  # which keep their memory if `.data` is rebound
         first, second = optimizer.places(*moments) if moments else (None, None)
         pre, post = part.room() if name in self._queues else (None, None)
         tensors = {"weight": part.weight, "first": first, "second": second, "pre": pre, "post": post}
@@ -297,7 +314,9 @@ def bind_kernel(
     parts = [part for layer in layers for part in layer.synapses().values()]
     known = known and all(type(part) is Synapses for part in parts)
     weights = [part.weight for part in parts]
+    shapes = [weight.shape for weight in weights]
     usable = all(weight.is_cpu and weight.is_contiguous() for weight in weights)
+    usable = usable and len(layers) <= kernels.MOST_LAYERS and max(map(max, shapes)) <= kernels.MOST_UNITS
     if not known or not usable or kernels.load() is None:
         return None
     return Kernel(layers, learning, feedback, output, config)

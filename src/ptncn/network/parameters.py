@@ -10,6 +10,7 @@ import operator
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, Self
 
 import torch
@@ -25,10 +26,11 @@ from ptncn.updates import LocalLearning, Synapses
 class Gate:
     """`with gate.reading:` overlaps with other readers; `with gate.writing:` excludes all other threads.
 
-    Writing is reentrant. Writers have priority: readers that arrive later wait for them.
+    A thread that writes may enter again, to read or to write. Writers have priority: readers that arrive later wait
+    for them.
 
     >>> gate = Gate()
-    >>> with gate.writing, gate.writing:
+    >>> with gate.writing, gate.writing, gate.reading:
     ...     pass
     """
 
@@ -50,9 +52,9 @@ class _Reading:
         self.gate = gate
 
     def __enter__(self) -> None:
-        gate = self.gate
+        gate, me = self.gate, threading.get_ident()
         with gate.condition:
-            while gate.writer is not None or gate.waiting:
+            while gate.writer != me and (gate.writer is not None or gate.waiting):
                 gate.condition.wait()
             gate.readers += 1
 
@@ -106,7 +108,7 @@ class LayeredModule(nn.Module):
         self._phi, self._phi_o = list(phi), list(phi_o)
         for name, weight in weights.items():
             self.register_parameter(name, weight)
-        self._shapes: tuple[torch.Size, ...] = tuple(map(_shape, self._parameters.values()))
+        self._shapes = {name: weight.shape for name, weight in weights.items()}
         self._views: list[Layer] | None = None
         self._addresses: tuple[int, ...] = ()
         self._forms: tuple[tuple[torch.Size, torch.dtype], ...] = ()
@@ -163,20 +165,29 @@ class LayeredModule(nn.Module):
 
     def _views_are_current(self) -> bool:
         """Whether parameters have the same addresses, shapes and types: `.data` may be rebound at any time."""
-        weights = self._parameters.values()
-        same = self._addresses == tuple(map(_address, weights)) and all(map(_is_contiguous, weights))
+        weights: list[Any] = list(map(self._parameters.get, self._shapes))
+        try:
+            same = self._addresses == tuple(map(_address, weights)) and all(map(_is_contiguous, weights))
+        except TypeError:  # one of them is gone
+            return False
         return same and self._forms == tuple(map(_form, weights))
 
     def _view_parameters(self) -> list[Layer]:
-        weights = {name: weight.detach() for name, weight in super().named_parameters()}
+        weights: dict[str, Tensor] = {}
+        for name in self._shapes:
+            own = self._parameters.get(name)
+            if own is None:
+                raise ValueError(f"{name}: expected a parameter of the network, got none of this name")
+            weights[name] = own.detach()
         dtype, _ = Counter(weight.dtype for weight in weights.values()).most_common(1)[0]
-        shapes = dict(zip(self._parameters, self._shapes, strict=True))
+        if dtype not in (torch.float32, torch.float64):
+            raise ValueError(f"network: expected parameters of float32 or float64, got {dtype}")
         for name, weight in weights.items():
-            if weight.shape != (shape := shapes[name]) or weight.dtype != dtype:
+            if weight.shape != (shape := self._shapes[name]) or weight.dtype != dtype:
                 given = tuple(weight.shape)
                 raise ValueError(f"{name}: expected {tuple(shape)} numbers of {dtype}, got {given} of {weight.dtype}")
-        self._addresses = tuple(map(_address, self._parameters.values()))
-        self._forms = tuple(map(_form, self._parameters.values()))
+        self._addresses = tuple(map(_address, weights.values()))
+        self._forms = tuple(map(_form, weights.values()))
         return view_layers(weights, self.sizes, self._phi, self._phi_o, self.config.credit, self._make_synapses)
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, nn.Parameter]]:
@@ -188,13 +199,23 @@ class LayeredModule(nn.Module):
         return super().state_dict(*args, **kwargs)
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        self._forget_views()
-        return super().load_state_dict(*args, **kwargs)
+        with self._gate.writing:
+            self._forget_views()
+            return super().load_state_dict(*args, **kwargs)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
-        self._forget_views()
-        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        with self._gate.writing:
+            self._forget_views()
+            super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Between two steps, not in the middle of one that another thread takes."""
+        with self._gate.writing:
+            copied = type(self).__new__(type(self))
+            memo[id(self)] = copied
+            copied.__dict__.update(deepcopy(self.__getstate__(), memo))
+        return copied
 
     def __getstate__(self) -> dict[str, Any]:
         self._forget_views()
@@ -207,5 +228,4 @@ def _plain(name: str, weight: Tensor) -> Synapses:
 
 _address: Any = Tensor.data_ptr
 _is_contiguous: Any = Tensor.is_contiguous
-_shape: Any = operator.attrgetter("shape")
 _form: Any = operator.attrgetter("shape", "dtype")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ptncn.distributions import DISTRIBUTIONS
-from ptncn.learner import check_batch_size, check_mask, check_observation
+from ptncn.learner import check_batch_size, check_mask, check_observation, make_generator
 from ptncn.network import equations, memory
 from ptncn.network.backend import Kernel, Outputs, bind_kernel
 from ptncn.network.config import check_dtype, check_memory, check_sizes, make_config
@@ -39,8 +39,8 @@ class PTNCN(LayeredModule):
     A compiled kernel takes the steps where it is available. With `network.compiled = False`, PyTorch takes them, with
     the same result up to rounding.
 
-    Threads may share a network if each has its own state. Steps that learn exclude all other calls; steps and
-    predictions that only read run at the same time.
+    Threads may share a network if each has its own state. Steps that learn, and copies, snapshots and checkpoints of
+    the network, exclude all other calls; steps and predictions that only read run at the same time.
 
     >>> network = PTNCN(8, [16, 4], output="gaussian", lr=0.01)
     >>> state = network.begin(batch_size=2)
@@ -67,9 +67,11 @@ class PTNCN(LayeredModule):
         **overrides: Any,
     ) -> None:
         sizes = check_sizes(input_size, hidden_sizes)
+        if type(batch_first) is not bool:
+            raise ValueError(f"batch_first: expected True or False, got {batch_first!r}")
         distribution = DISTRIBUTIONS.find(output)
         config = make_config(preset, overrides, output)
-        generator = torch.Generator().manual_seed(seed)
+        generator = make_generator(seed)
         memories = check_memory(config.memory, len(hidden_sizes))
         weights = initial_weights(sizes, config, seed, memories, one_hot=distribution.name == "categorical")
         phi, phi_o = choose_activations(config, len(hidden_sizes), distribution.mean, generator)
@@ -130,7 +132,7 @@ class PTNCN(LayeredModule):
         mean = self.mean_observation if learn else None
         layers, kernel = self._backend()
         with self._gate.writing if teach or mean is not None else self._gate.reading:
-            if kernel is not None and state.is_contiguous():
+            if kernel is not None and kernel.takes(state):
                 prediction, logits, e, z, y = kernel(x, state, learn=teach, mask=mask, teaches=rows)
             else:
                 prediction, logits, e, z, y = self._step_in_pytorch(x, state, layers, teach, mask, rows)
@@ -159,7 +161,7 @@ class PTNCN(LayeredModule):
         self._check_state(state)
         layers, kernel = self._backend()
         with self._gate.reading:
-            if kernel is not None and state.is_contiguous():
+            if kernel is not None and kernel.takes(state):
                 return kernel.predict(state)
             with self._preserve_rng_state():
                 return equations.predict(state.corrected, state.held, layers, self.output).z_o[0]
@@ -254,25 +256,28 @@ class PTNCN(LayeredModule):
         }
 
     def snapshot(self) -> dict[str, Any]:
-        return {
-            "weights": {name: weight.clone() for name, weight in super(LayeredModule, self).state_dict().items()},
-            "postponed": {name: _cloned(part.queue()) for name, part in self._synapses().items()},
-            "learning": self.learning.snapshot(),
-            "generator": self.generator.get_state(),
-            **{name: part.snapshot() for name, part in self._statistics().items()},
-        }
+        with self._gate.writing:  # not in the middle of a step that another thread takes
+            return {
+                "weights": {name: weight.clone() for name, weight in super(LayeredModule, self).state_dict().items()},
+                "postponed": {name: _cloned(part.queue()) for name, part in self._synapses().items()},
+                "learning": self.learning.snapshot(),
+                "generator": self.generator.get_state(),
+                **{name: part.snapshot() for name, part in self._statistics().items()},
+            }
 
     def restore(self, tree: Mapping[str, Any]) -> None:
         wanted, given = _shapes(super().state_dict()), _shapes(tree["weights"])
         if wanted != given:
             raise ValueError(f"snapshot: expected weights {wanted}, got {given}")
-        self.learning.restore(tree["learning"])
-        self.load_state_dict(tree["weights"])
-        for name, queue in tree["postponed"].items():
-            self._synapses()[name].restore_queue(*queue)
-        self.generator.set_state(tree["generator"])
-        for name, part in self._statistics().items():
-            part.restore(tree[name])
+        make_config(self.preset, {"lr": tree["learning"]["lr"]})  # refuses what no step size can be
+        with self._gate.writing:
+            self.learning.restore(tree["learning"])
+            self.load_state_dict(tree["weights"])
+            for name, queue in tree["postponed"].items():
+                self._synapses()[name].restore_queue(*queue)
+            self.generator.set_state(tree["generator"])
+            for name, part in self._statistics().items():
+                part.restore(tree[name])
 
     # Internals
 
@@ -351,6 +356,8 @@ class PTNCN(LayeredModule):
         if not self.compiled:
             return layers, None
         bound = self._bound
+        if bound and bound[0] is not None and not bound[0].is_current():
+            self._bound = bound = []
         if not bound:
             with self._gate.writing:
                 bound = self._bound or [bind_kernel(layers, self.learning, self.feedback, self.output, self.config)]
@@ -382,8 +389,10 @@ class PTNCN(LayeredModule):
             self.config.presynaptic != "z"
         ):
             raise ValueError("state: expected one of a network with the same error_rule and presynaptic")
-        if bool(state.waiting) != (self.readout is not None and bool(self.readout.later)):
-            raise ValueError("state: expected one of a network with the same horizons")
+        if state.waiting or self.readout is not None:
+            later = {} if self.readout is None else self.readout.waiting(state.batch_size)
+            if {name: tuple(part.shape) for name, part in state.waiting.items()} != later:
+                raise ValueError("state: expected one of a network with the same horizons")
         if not state.held and not self._remembers:
             return
         memories = [layer.memory for layer in self.layers if layer.memory is not None]

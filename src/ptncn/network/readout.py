@@ -49,10 +49,12 @@ class SecondOrder(nn.Module):
 
     def begin(self, rows: int) -> dict[str, Tensor]:
         """Features and gains of steps with pending forecasts; the last row belongs to the prior."""
-        if not self.later:
-            return {}
-        nothing = self.P.new_zeros(rows + 1, self.later[-1] - 1, len(self.P))
-        return {"features": nothing, "gains": nothing.clone()}
+        return {name: self.P.new_zeros(shape) for name, shape in self.waiting(rows).items()}
+
+    def waiting(self, rows: int) -> dict[str, tuple[int, ...]]:
+        """The shapes of what `begin` returns."""
+        shape = (rows + 1, self.later[-1] - 1, len(self.P)) if self.later else ()
+        return {name: shape for name in ("features", "gains") if shape}
 
     def features(self, z: Tensor) -> Tensor:
         """(B, F) the state, and a constant 1 if there are biases."""

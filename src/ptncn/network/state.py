@@ -42,19 +42,25 @@ class PTNCNState(State):
             self._check_tensor("displacement", self.displacement, (rows, everything - self.sizes[0]))
         if self.uncorrected is not None:
             self._check_tensor("uncorrected", self.uncorrected, (rows, everything))
-        for name, tensor in self.held.items():
-            if len(tensor) != rows or tensor.dtype is not self.corrected.dtype:
-                raise ValueError(f"state.held[{name!r}]: expected {rows} rows, got shape {tuple(tensor.shape)}")
-        for name, tensor in self.waiting.items():
-            if len(tensor) != rows + 1:
-                raise ValueError(f"state.waiting[{name!r}]: expected {rows + 1} rows, got shape {tuple(tensor.shape)}")
+        for what, parts, length in (("held", self.held, rows), ("waiting", self.waiting, rows + 1)):
+            if type(parts) is not dict:
+                raise ValueError(f"state.{what}: expected a dict of tensors, got a {type(parts).__name__}")
+            for name, tensor in parts.items():
+                shape = (length, *tensor.shape[1:]) if _is_dense(tensor) else (length,)
+                dtype = (
+                    None if what == "held" else getattr(tensor, "dtype", None)
+                )  # forecasts have a precision of their own
+                self._check_tensor(f"{what}[{name!r}]", tensor, shape, dtype)
         if self.seen is not None:
             self._check_tensor("seen", self.seen, (rows,), torch.bool)
 
     def _check_tensor(self, name: str, tensor: Any, shape: tuple[int, ...], dtype: torch.dtype | None = None) -> None:
-        dtype = dtype or getattr(self.corrected, "dtype", None)
-        if not isinstance(tensor, Tensor) or tensor.shape != shape or tensor.dtype is not dtype:
-            got = f"{tuple(tensor.shape)} of {tensor.dtype}" if isinstance(tensor, Tensor) else repr(tensor)
+        if not _is_dense(tensor):
+            got = "a tensor of another layout" if isinstance(tensor, Tensor) else f"a {type(tensor).__name__}"
+            raise ValueError(f"state.{name}: expected a dense tensor of shape {shape}, got {got}")
+        dtype = dtype or self.corrected.dtype
+        if tensor.shape != shape or tensor.dtype is not dtype:
+            got = f"{tuple(tensor.shape)} of {tensor.dtype}"
             raise ValueError(f"state.{name}: expected shape {shape} of {dtype}, got {got}")
 
     def is_contiguous(self) -> bool:
@@ -70,6 +76,10 @@ class PTNCNState(State):
             _write(self.displacement, e_z, mask)
         if self.uncorrected is not None:
             _write(self.uncorrected, [x, *z], mask)
+
+
+def _is_dense(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.layout is torch.strided and not value.is_nested
 
 
 def _write(buffer: Tensor, parts: list[Tensor], mask: Tensor | None) -> None:

@@ -54,7 +54,8 @@ class Optimizer(nn.Module):
     def step(self, name: str, synapses: Synapses, pre: Tensor, post: Tensor, lr: float, decay: float) -> None:
         """Shrink the weights (from, to) by `decay`, then step against preᵀ post."""
         weight, moments, post = synapses.weight, self.held(name), synapses.own(post)
-        if self.kernel_code is not None and weight.is_cpu and kernels.load() is not None:
+        usable = weight.is_cpu and len(pre) <= kernels.MOST_ROWS
+        if self.kernel_code is not None and usable and kernels.load() is not None:
             first, second = self.places(*moments)
             kernels.update(self.rule(lr, decay), weight, first, second, pre, post)
             return
