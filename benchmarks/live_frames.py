@@ -34,7 +34,7 @@ from ptncn.live import Pace, Server, StreamPage, WorldPage
 from ptncn.streaming import Stream
 
 DAY = 86_400
-ROUNDS = 12
+ROUNDS = 10
 ALONE, BROWSER, SLOW, STUCK = "no visitor", "browser", "browser slowed down 20 times", "visitor who never reads"
 SPINNING, SLOW_ELSEWHERE = "no visitor, a busy loop", "no visitor, an empty page slowed down 20 times"
 NEIGHBOURS = (ALONE, SPINNING, SLOW_ELSEWHERE, BROWSER, SLOW, STUCK)
@@ -55,7 +55,7 @@ const press = () => {
     .observe(note, { childList: true });
   document.getElementById(times.length % 2 ? "all" : "in").click();
 };
-const next = () => (times.length < 10 ? setTimeout(press, 300) : done(times));
+const next = () => (times.length < 6 ? setTimeout(press, 300) : done(times));
 press();
 })
 """
