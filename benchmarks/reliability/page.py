@@ -49,9 +49,10 @@ def _asan(record: dict[str, Any]) -> str:
 def _walk(record: dict[str, Any]) -> str:
     calls = sum(count for name, count in record["calls"].items() if name not in ("kernel", "pytorch"))
     sanitized = "" if record["sanitizers"] == "none" else ", with the kernel under the sanitizers"
+    rebound = "parameters and moments" if "rebind_moments" in record["calls"] else "parameters"
     return (
         f"{record['sequences']:,} of {record['count']:,} random sequences, {calls:,} calls{sanitized}: sizes, batches, "
-        "masks, threads, precisions, saving and loading, copies, rebound parameters, malformed arguments. Two networks "
+        f"masks, threads, precisions, saving and loading, copies, rebound {rebound}, malformed arguments. Two networks "
         f"made each call, one by the kernel and one in PyTorch. Sequences in which they differed, or crashed: "
         f"{len(record['failures'])}."
     )

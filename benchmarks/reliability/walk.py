@@ -2,8 +2,8 @@
 
 Each sequence draws a network (sizes, rules, precision, queues) and some calls: steps that learn or do not, with and
 without masks, changes of the batch size, predictions in several threads, dreams, saving and loading, copies, new
-parameters, malformed arguments. Two networks make each call, one with the kernel and one in PyTorch; results and
-states are compared. `make asan` runs it with the kernel under the address and undefined-behaviour
+parameters and moments, malformed arguments. Two networks make each call, one with the kernel and one in PyTorch;
+results and states are compared. `make asan` runs it with the kernel under the address and undefined-behaviour
 sanitizers.
 """
 
@@ -175,6 +175,11 @@ class Walk:
             net.state_dict()  # what is queued belongs to the old weights
             weight.data = weight.data.clone() * 0.5
 
+    def rebind_moments(self) -> None:
+        for net in (self.fast, self.plain):
+            for moment in net.learning.optimizer.buffers():
+                moment.data = moment.data * 0.5
+
     def swap_weights(self) -> None:
         self.plain.load_state_dict(self.fast.state_dict())
         self.fast.load_state_dict(deepcopy(self.plain.state_dict()), assign=self.chance.random() < 0.5)
@@ -226,7 +231,7 @@ class Walk:
     def run(self, calls: int) -> None:
         often = [self.step] * 8 + [self.predict, self.dream, self.begin, self.begin]
         others = [self.threads, self.learn_in_threads, self.reload, self.copy, self.rebind, self.rebind_one]
-        rare = [self.swap_weights, self.convert, self.misuse]
+        rare = [self.rebind_moments, self.swap_weights, self.convert, self.misuse]
         for number in range(calls):
             call = self.chance.choice([*often, *others, *rare])
             call()
