@@ -2,7 +2,7 @@
 
 A copy of the package with instrumented libraries runs the tests of the kernel, the updates, the network and the parts
 of streams that are compiled, and then random sequences of public calls. Leak detection is off, because the interpreter
-never frees some memory.
+never frees some memory. Findings go to files, since pytest keeps what a test prints, and are shown at the end.
 """
 
 from __future__ import annotations
@@ -32,25 +32,37 @@ assert "asan" in path.parts and load() is not None and ctypes.CDLL(str(path)).__
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 
 
-def build(compiler: str) -> Path:
-    """The package in `COPY`, with checked libraries; the library that has to be loaded first."""
+REPORTS = COPY / "reports"
+
+
+def build(compiler: str) -> list[Path]:
+    """Make the package in `COPY`, with checked libraries; return the libraries that have to be loaded first.
+
+    The second is that of C++: PyTorch throws exceptions, which the sanitizer can pass on only if it was there before.
+    """
     package = COPY / "ptncn"
     shutil.rmtree(package, ignore_errors=True)
     shutil.copytree(ROOT / "src/ptncn", package, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     for name in LIBRARIES:
         files = ["-o", package / f"kernels/_{name}.kernel.so", package / f"kernels/{name}.c", "-lm"]
         subprocess.run([compiler, *FLAGS, *SANITIZERS, "-fopenmp", *files], check=True)
-    asked = subprocess.run([compiler, "-print-file-name=libasan.so"], check=True, capture_output=True, text=True)
-    return Path(asked.stdout.strip()).resolve()
+    shutil.rmtree(REPORTS, ignore_errors=True)
+    REPORTS.mkdir()
+    return [_library(compiler, name) for name in ("libasan.so", "libstdc++.so.6")]
 
 
-def environment(runtime: Path) -> dict[str, str]:
+def _library(compiler: str, name: str) -> Path:
+    asked = subprocess.run([compiler, f"-print-file-name={name}"], check=True, capture_output=True, text=True)
+    return Path(asked.stdout.strip()).resolve(strict=True)
+
+
+def environment(first: list[Path]) -> dict[str, str]:
     return {
         **os.environ,
         "PYTHONPATH": str(COPY),
-        "LD_PRELOAD": str(runtime),
-        "ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1",
-        "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+        "LD_PRELOAD": " ".join(map(str, first)),
+        "ASAN_OPTIONS": f"detect_leaks=0:halt_on_error=1:log_path={REPORTS}/address",
+        "UBSAN_OPTIONS": f"halt_on_error=1:print_stacktrace=1:log_path={REPORTS}/undefined",
         "OMP_WAIT_POLICY": "passive",
         "PTNCN_SANITIZERS": "address,undefined",
     }
@@ -63,7 +75,15 @@ def run_tests(env: dict[str, str]) -> dict[str, Any]:
     print(done.stdout)
     last = done.stdout.strip().rpartition("\n")[2]
     counts = {what: int(number) for number, what in re.findall(r"(\d+) (passed|failed|error|skipped)", last)}
-    return {"tests": TESTS, "code": done.returncode, **counts}
+    return {"tests": TESTS, "code": done.returncode, **counts, "reports": show_reports()}
+
+
+def show_reports() -> int:
+    """Print what the sanitizers found; return how many processes they ended."""
+    found = sorted(REPORTS.iterdir())
+    for path in found:
+        print(path.read_text(encoding="utf-8", errors="replace"))
+    return len(found)
 
 
 def main() -> int:
@@ -77,12 +97,13 @@ def main() -> int:
     if options.only != "walk":
         found = run_tests(env)
         record("asan", options, {**found, "libraries": LIBRARIES, "sanitizers": env["PTNCN_SANITIZERS"]}, started)
-        if found["code"]:
+        if found["code"] or found["reports"]:
             return 1
     if options.only == "tests":
         return 0
     walk = [sys.executable, ROOT / "benchmarks/reliability/walk.py", "--count", str(options.count)]
-    return subprocess.run([*walk, "--seed", str(options.seed), "--out", options.out], env=env, cwd=ROOT).returncode
+    code = subprocess.run([*walk, "--seed", str(options.seed), "--out", options.out], env=env, cwd=ROOT).returncode
+    return code or int(show_reports() > 0)
 
 
 if __name__ == "__main__":
