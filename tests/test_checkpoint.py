@@ -258,6 +258,42 @@ def test_a_forged_count_or_step_size_is_refused(lie, tmp_path):
         assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.parametrize("optimizer", ["rmsprop", "adam", "adagrad", "momentum"])
+def test_forged_moments_and_step_sizes_of_gradient_learners_are_refused(optimizer, tmp_path):
+    learner = make("gru-tbptt", input_size=2, hidden_size=3, output="gaussian", optimizer=optimizer, lr=0.01)
+    state = learner.begin(1)
+    for x in torch.rand(6, 1, 2):
+        learner.step(x, state)
+    learner.end(state)
+    path = tmp_path / "l.ckpt"
+
+    def refused(change, tensors=None):
+        ptncn.save(path, learner)
+        forge(path, change, tensors)
+        with pytest.raises(CheckpointError, match=r"optimizer|lr") as refusal:
+            ptncn.load(path)
+        assert "\n" not in str(refusal.value)
+
+    def group(body):
+        return dict(dict(dict(body["learner"]["dict"])["optimizer"]["dict"])["param_groups"]["list"][0]["dict"])
+
+    def set_lr(body, value):
+        pairs = dict(dict(body["learner"]["dict"])["optimizer"]["dict"])["param_groups"]["list"][0]["dict"]
+        next(pair for pair in pairs if pair[0] == "lr")[1] = value
+
+    ptncn.save(path, learner)
+    text, tensors = read(path)
+    assert group(json.loads(text))["lr"] == 0.01
+    for lie in (None, "x", True, -1, math.nan, math.inf, 10**400):
+        refused(lambda body, lie=lie: set_lr(body, lie))
+    moments = [name for name in tensors if ".state." in name and tensors[name].ndim]
+    assert moments
+    for name in moments:
+        refused(lambda body: None, lambda own, name=name: {**own, name: own[name][1:].contiguous()})
+    ptncn.save(path, learner)
+    assert ptncn.load(path).learner.lr == 0.01
+
+
 def test_a_file_does_not_choose_the_device(good):
     forge(good, lambda body: body["options"].update(device="cuda"))
     with pytest.raises(CheckpointError, match="device is not for a file to choose: 'cuda'"):

@@ -192,7 +192,7 @@ def check_like(given: Any, fresh: Any, where: str) -> None:
 
 def check_state(fields: Mapping[str, Any], fresh: Any) -> None:
     """Refuse a state whose fields differ in kind from those of a new one with as many rows."""
-    rows = fresh.batch_size
+    rows, dtype = fresh.batch_size, _precision(vars(fresh))
     for field in dataclasses.fields(fresh):
         name, own = field.name, getattr(fresh, field.name)
         if name not in fields:
@@ -203,7 +203,7 @@ def check_state(fields: Mapping[str, Any], fresh: Any) -> None:
         if fixed and given != own:
             raise ValueError(f"state.{name}: expected {own!r}, got {given!r:.60}")
         if own is None or (isinstance(own, list | tuple) and not own):
-            _check_rows(given, rows, f"state.{name}")
+            _check_rows(given, rows, dtype, f"state.{name}")
     seen = fields.get("seen")
     if seen is not None and (not isinstance(seen, Tensor) or seen.dtype != torch.bool):
         raise ValueError(f"state.seen: expected True or False for each row, got {_described(seen)}")
@@ -216,13 +216,25 @@ def check_count(value: Any, where: str) -> int:
     return value
 
 
-def _check_rows(tree: Any, rows: int, where: str) -> None:
+def _check_rows(tree: Any, rows: int, dtype: torch.dtype | None, where: str) -> None:
     if isinstance(tree, Tensor):
         if not tree.ndim or len(tree) != rows:
             raise ValueError(f"{where}: expected {rows} rows, got {_described(tree)}")
+        if tree.is_floating_point() and tree.dtype != (dtype or tree.dtype):
+            raise ValueError(f"{where}: expected {dtype}, got {_described(tree)}")
     elif isinstance(tree, list | tuple):
         for item in tree:
-            _check_rows(item, rows, where)
+            _check_rows(item, rows, dtype, where)
+    elif isinstance(tree, str | dict):
+        raise ValueError(f"{where}: expected tensors of {rows} rows, got {_described(tree)}")
+
+
+def _precision(tree: Any) -> torch.dtype | None:
+    """The type of the first real numbers in a tree."""
+    if isinstance(tree, Tensor):
+        return tree.dtype if tree.is_floating_point() else None
+    parts = tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, list | tuple) else ()
+    return next((found for found in map(_precision, parts) if found is not None), None)
 
 
 def _same_shape(given: Tensor, fresh: Tensor) -> bool:

@@ -214,7 +214,7 @@ class RecurrentLearner(nn.Module):
         weights = tree["weights"]
         check_weights(self.kind, dict(self.named_parameters()), weights)
         self.load_state_dict(weights)
-        self.optimizer.load_state_dict(deepcopy(dict(tree["optimizer"])))
+        restore_optimizer(self.optimizer, tree["optimizer"])
         self.generator.set_state(tree["generator"])
 
 
@@ -243,6 +243,38 @@ def check_weights(kind: str, ours: Mapping[str, Tensor], given: Mapping[str, Ten
     expected, got = ({name: tuple(weight.shape) for name, weight in each.items()} for each in (ours, given))
     if expected != got:
         raise ValueError(f"snapshot of {kind!r}: expected weights {expected}, got {got}")
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, tree: Mapping[str, Any]) -> None:
+    """Restore step size and moments from the `state_dict` of an optimiser of the same kind; the rest are its options.
+
+    Moments are compared with those that a step makes.
+    """
+    groups = []
+    for own, given in zip(optimizer.state_dict()["param_groups"], tree["param_groups"], strict=True):
+        lr = given["lr"]
+        if type(lr) not in (int, float) or not 0 <= lr <= torch.finfo(torch.float32).max:
+            raise ValueError(f"optimizer.lr: expected a finite number of at least 0, got {lr!r:.60}")
+        groups.append({**own, "lr": lr})
+    twin = deepcopy(optimizer)
+    for group in twin.param_groups:
+        for weight in group["params"]:
+            weight.grad = torch.zeros_like(weight)
+    twin.step()
+    wanted = twin.state_dict()["state"]
+    for index, moments in tree["state"].items():
+        expected = {name: _shape(value) for name, value in wanted.get(index, {}).items()}
+        got = {name: _shape(value) for name, value in moments.items()}
+        if expected != got:
+            raise ValueError(f"optimizer.state.{index}: expected {expected}, got {got}")
+    optimizer.load_state_dict({"state": deepcopy(dict(tree["state"])), "param_groups": groups})
+
+
+def _shape(value: Any) -> tuple[int, ...] | None:
+    """Of a tensor or a number; None of anything else."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return ()
+    return tuple(value.shape) if isinstance(value, Tensor) else None
 
 
 def check_begun_by(kind: str, state_type: type, state: Any) -> None:

@@ -16,7 +16,15 @@ import torch
 from torch import Tensor, nn
 
 from ptncn.distributions import Distribution
-from ptncn.learners.base import GRADIENT_OPTIMIZERS, check_choice, check_positive, check_share, check_size, diverged
+from ptncn.learners.base import (
+    GRADIENT_OPTIMIZERS,
+    check_choice,
+    check_positive,
+    check_share,
+    check_size,
+    diverged,
+    restore_optimizer,
+)
 from ptncn.updates.rls import absorb, reminder
 
 
@@ -187,7 +195,7 @@ class GradientReadout(Readout):
         return {"optimizer": deepcopy(self.optimizer.state_dict())}
 
     def load_progress(self, tree: Mapping[str, Any]) -> None:
-        self.optimizer.load_state_dict(deepcopy(dict(tree["optimizer"])))
+        restore_optimizer(self.optimizer, tree["optimizer"])
 
 
 READOUTS: dict[str, type[Readout]] = {"ridge": Ridge, "rls": RLS, "sgd": GradientReadout}
