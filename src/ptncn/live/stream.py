@@ -328,12 +328,13 @@ class StreamPage:
         stats, now, pace = self.stream.stats, time.monotonic(), self.pace
         (then, before), (latest, after) = self._rates[0], self._rates[-1]
         gap = (latest - then) / (after - before) if after > before else 0.0
-        silent = now - self._came
+        silence, wait = now - self._came, 0.0 if pace is None else pace.wait()
+        silent = pace is None and silence > max(SILENCE, 5 * gap)
         return {
             "observations": stats.observations,
-            "rate": finite((after - before) / (now - then)) if after > before else None,
-            "silent": finite(silent) if pace is None and silent > max(SILENCE, 5 * gap) else None,
-            "wait": finite(pace.wait()) if pace is not None and pace.wait() > SILENCE else None,
+            "rate": finite((after - before) / (now - then)) if after > before and not silent else None,
+            "silent": finite(silence) if silent else None,
+            "wait": finite(wait) if wait > SILENCE else None,
             "against_copy": finite(stats.against_copy),
             "alarm_count": stats.alarms,
             "open_alarms": sum(track.open_alarms for track in self._tracks.values()),
