@@ -215,6 +215,37 @@ def test_missing_values_are_filled_in_and_teach_nothing():
     assert abs(ahead.mean[0, 0, 0] - series[510, 0]) < 0.1
 
 
+def test_a_switch_that_comes_at_steady_times_is_forecast():
+    """Of 144 rows one tells the rules apart: its error must outweigh what rounding leaves on the others."""
+    values = np.where(np.arange(4000) % 288 < 144, 80.0, 20.0)
+    ahead = run(Forecaster(Setting()), values[:, None])[0, :, 0, 0]
+    np.testing.assert_allclose(ahead[2000:-1], values[2001:], atol=0.1)
+
+
+def test_a_short_seasonal_series_with_a_trend_is_forecast_as_well_as_by_the_season_and_the_trend():
+    t, draw = np.arange(144), np.random.default_rng(3)
+    values = 100 + 0.8 * t + 15 * np.sin(2 * np.pi * t / 12) + draw.normal(size=144)
+    ahead = run(Forecaster(Setting(horizon=24)), values[:, None])[0, :, 0, -1]
+    at = np.arange(72, 144 - 24)
+    known = np.abs(values[at] + 0.8 * 24 - values[at + 24]).mean()
+    assert np.abs(ahead[at] - values[at + 24]).mean() < 2 * known
+
+
+@pytest.mark.parametrize("kind", ["every seventh", "every night", "every night, later on"])
+def test_rows_that_are_always_missing_are_forecast_at_the_level_of_the_others(kind: str):
+    t = np.arange(1500)
+    gone = {"every seventh": t % 7 == 3, "every night": t % 24 < 8, "every night, later on": (t % 24 < 8) & (t > 500)}
+    cycle = 0.0 if kind == "every seventh" else 20 * np.sin(2 * np.pi * t / 24)
+    values = 100 + 0.1 * t + cycle + np.random.default_rng(5).normal(size=1500)
+    ahead = run(Forecaster(Setting(horizon=24)), np.where(gone[kind], np.nan, values)[:, None])[0, :, 0]
+    limit = 20.0 if kind == "every night" else 2.0  # a part of the cycle that was never seen cannot be known
+    for horizon in (1, 12, 24):
+        errors = np.abs(values[horizon:] - ahead[:-horizon, horizon - 1])[750:]
+        off = gone[kind][horizon:][750:]
+        assert errors[off].mean() < limit
+        assert errors[~off].mean() < 1.2
+
+
 def test_bounds_hold_what_they_promise_before_and_after_a_switch():
     draw = np.random.default_rng(6)
     t = np.arange(4000)

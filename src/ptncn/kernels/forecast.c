@@ -27,6 +27,8 @@
 #define MEMORY 1000
 #define DRIFT 1000 /* rows over which the mean change is taken */
 #define GAIN 20.0
+#define LASTING 2000 /* rows of a longer mean of the errors; a usual error is at least this share of it: */
+#define LEAST_SHARE 0.1
 #define MIDDLE 0.01
 #define TINY 1e-150 /* smallest usual error that others are compared with: its square is a number */
 #define AWAKE 32 /* rows before the nonlinear units begin */
@@ -45,7 +47,7 @@ typedef struct {
 } Block;
 
 typedef struct {
-    int64_t count, look, mean, variance, reach, median, deviation, drift, growth, centre, span, begun, history, season, profile, residual, regret, square, size, low, high, spread, owed, scored, trust;
+    int64_t count, look, mean, variance, reach, median, deviation, drift, growth, centre, span, begun, history, season, profile, residual, moved, regret, square, size, lasting, low, high, spread, owed, scored, trust;
     int64_t made, outputs, base, last, scale, medians, drifts, growths, total;
     Block block[BLOCKS];
 } Layout;
@@ -71,9 +73,9 @@ static int lay_out(const Setting *s, Layout *l) {
     l->history = place(&at, C * s->history);
     l->season = place(&at, C * SEASONS);
     l->profile = place(&at, C * SEASONS * (s->history / 2));
-    l->residual = place(&at, C * SEASONS * s->profile_lags);
+    l->residual = place(&at, C * SEASONS * s->profile_lags), l->moved = place(&at, C * SEASONS);
     l->regret = place(&at, C * H * EXPERTS), l->square = place(&at, C * H * EXPERTS);
-    l->size = place(&at, C * H), l->scored = place(&at, C * H), l->trust = place(&at, C * H * 2);
+    l->size = place(&at, C * H), l->lasting = place(&at, C * H), l->scored = place(&at, C * H), l->trust = place(&at, C * H * 2);
     l->low = place(&at, C * H), l->high = place(&at, C * H), l->spread = place(&at, C * H), l->owed = place(&at, C * H);
     int64_t lines = C * (H * (H + 1) / 2); /* for each horizon as many places as it has steps */
     l->made = place(&at, lines * 3), l->outputs = place(&at, lines * BLOCKS), l->base = place(&at, lines * SEASONS);
@@ -170,6 +172,9 @@ INLINE void regret_more(double *restrict regret, double *restrict square, const 
         gain = gain > GAIN ? GAIN : gain;
         gain = gain < -GAIN ? -GAIN : gain;
         regret[j] = fade * regret[j] + gain;
+#ifdef FLOOR
+        regret[j] = regret[j] > -FLOOR ? regret[j] : -FLOOR;
+#endif
         square[j] = fade * square[j] + gain * gain;
     }
 }
@@ -255,16 +260,18 @@ INLINE void score(const Run *r, int64_t c, int64_t h, int64_t time, double y) {
     double last = r->x[l->last + slot * C + c];
     experts(r, c, h, time, slot, r->x + l->outputs + kept * BLOCKS, said);
     double mixed = mix(regret, square, said);
-    double n = r->x[l->scored + i] += 1, *usual = r->x + l->size + i, rate = 1 / n > 0.005 ? 1 / n : 0.005;
+    double n = r->x[l->scored + i] += 1, *size = r->x + l->size + i, *lasting = r->x + l->lasting + i, rate = 1 / n > 0.005 ? 1 / n : 0.005;
     double off = fabs(mixed - y), sign = (mixed > y) - (mixed < y), fade = 1 - (1 - s->fade) / sqrt((double)(h + 1));
-    *usual += rate * ((n > 10 && *usual > 0 && off > 5 * *usual ? 5 * *usual : off) - *usual);
-    if (*usual > TINY)
-        regret_more(regret, square, said, mixed, sign / *usual, fade);
+    *size += rate * ((n > 10 && *size > 0 && off > 5 * *size ? 5 * *size : off) - *size);
+    *lasting += larger(1 / n, 1.0 / LASTING) * (off - *lasting);
+    double usual = larger(*size, LEAST_SHARE * *lasting);
+    if (usual > TINY)
+        regret_more(regret, square, said, mixed, sign / usual, fade);
     follow(s, r->x + l->made + kept * 3, y, n, r->x + l->low + i, r->x + l->high + i,
            r->x + l->spread + i, r->x + l->owed + i);
     double *trust = r->x + l->trust + i * 2, moved = mixed - said[0], came = y - said[0];
-    if (*usual > TINY) { /* least absolute deviations, by weights */
-        double weight = 1 / (off > *usual ? off * *usual : *usual * *usual);
+    if (usual > TINY) { /* least absolute deviations, by weights */
+        double weight = 1 / (off > usual ? off * usual : usual * usual);
         trust[0] = s->trust * trust[0] + weight * moved * came;
         trust[1] = s->trust * trust[1] + weight * moved * moved;
     }
@@ -295,11 +302,13 @@ INLINE double take(const Run *r, int64_t c, int64_t time, double y) {
         for (int64_t i = 0; i < L; i++) history[i] = y;
         *mean = y, *variance = 0, *median = y;
     } else if (!missing) {
-        double n = (double)(time + 1), moved = y - history[(time + L - 1) % L], far = fabs(y - *median);
+        int64_t season = season_of(r, c, 0), back = season && season <= time ? season : 1; /* whole seasons have no cycle */
+        double n = (double)(time + 1), moved = y - history[(time + L - back) % L], far = fabs(y - *median);
         *deviation += larger(1 / n, MIDDLE) * (far - *deviation);
         *median += larger(2 / n, MIDDLE) * *deviation * ((y > *median) - (y < *median));
-        *drift += larger(1 / n, 1.0 / DRIFT) * (moved - *drift);
-        *growth = y > 0 && moved < y ? *growth + larger(1 / n, 1.0 / DRIFT) * (log(y / (y - moved)) - *growth) : NAN;
+        double share = larger(1 / n, 1.0 / DRIFT), each = 1 / (double)back;
+        *drift += share * (moved * each - *drift);
+        *growth = y > 0 && moved < y ? *growth + share * (log(y / (y - moved)) * each - *growth) : NAN;
         double rate = 1 / (double)(time + 1 < 5000 ? time + 1 : 5000), off = y - *mean;
         if (time > 32 && *variance > 0) off = within(off, CLIP * sqrt(*variance));
         *mean += rate * off;
@@ -311,7 +320,9 @@ INLINE double take(const Run *r, int64_t c, int64_t time, double y) {
         if (season <= 0) continue;
         double *at = r->x + l->profile + (c * SEASONS + k) * (L / 2) + time % season, off = *at == *at ? y - *at : 0;
         r->x[l->residual + (c * SEASONS + k) * lags + time % lags] = missing ? 0 : off;
-        if (!missing) *at = *at == *at ? *at + s->smoothing * off : y;
+        double *moved = r->x + l->moved + c * SEASONS + k;
+        if (!missing) *moved = s->smoothing * off;
+        *at = *at != *at && !missing ? y : *at + *moved; /* where nothing was observed, as it moved last */
     }
     return y;
 }
@@ -415,7 +426,8 @@ INLINE void observe(const Run *r, const double *y, const double *states, const d
             experts(r, c, h, time + 1 + h, slot, outputs, said);
             double mixed = mix(r->x + l->regret + i * EXPERTS, r->x + l->square + i * EXPERTS, said);
             const double *trust = r->x + l->trust + i * 2;
-            double share = trust[0] / (trust[1] + PRIOR * (double)(h + 1)), spread = r->x[l->spread + i];
+            double prior = PRIOR * (double)(h + 1), toward = season_of(r, c, 0) ? prior : 0;
+            double share = (trust[0] + toward) / (trust[1] + prior), spread = r->x[l->spread + i];
             share = share < 0 ? 0 : share > 1 ? 1 : share;
             double *made = r->x + l->made + kept * 3;
             made[0] = said[0] + share * (mixed - said[0]);

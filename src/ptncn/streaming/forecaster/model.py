@@ -216,7 +216,7 @@ class Forecaster(StateRows):
             looks[row] = next_look(int(counts[row]), self.setting.history)
 
     def _look(self, row: int, column: int) -> None:
-        view = {name: self._views[name][row, column] for name in ("history", "season", "profile", "residual")}
+        view = {name: self._views[name][row, column] for name in ("history", "season", "profile", "residual", "moved")}
         count = int(self._views["count"][row])
         length = self.setting.history
         series = view["history"][: min(count, length)]
@@ -231,8 +231,10 @@ class Forecaster(StateRows):
             slot = free.pop(0)
             view["season"][slot] = season
             self._begin_profile(view["profile"][slot], series, season, count)
-            view["residual"][slot] = 0.0
+            view["residual"][slot] = view["moved"][slot] = 0.0
             self._forget(row, column, slot)
+            if slot == 0:
+                self._measure_drift(row, column, series, season)
 
     def _begin_profile(self, profile: Array, series: Array, season: int, count: int) -> None:
         """As if it had been kept from the beginning of the series."""
@@ -243,6 +245,13 @@ class Forecaster(StateRows):
             at = (first + begin + np.arange(len(part))) % season
             old = profile[at]
             profile[at] = np.where(np.isnan(old), part, old + self.setting.smoothing * (part - old))
+
+    def _measure_drift(self, row: int, column: int, series: Array, season: int) -> None:
+        """The mean change, and growth, of a row, from whole seasons."""
+        self._views["drift"][row, column] = np.mean(series[season:] - series[:-season]) / season
+        if not np.isnan(self._views["growth"][row, column]):
+            grown = np.log(series[season:] / series[:-season]).mean() / season if series.min() > 0 else np.nan
+            self._views["growth"][row, column] = grown
 
     def _forget(self, row: int, column: int, slot: int) -> None:
         """What was learnt with another season is of no use."""

@@ -15,6 +15,9 @@ MEMORY = 1000
 """Rows over which the scale of changes is measured."""
 GAIN = 20.0
 """An expert's regret of a row is at most so many usual errors."""
+LASTING, LEAST_SHARE = 2000, 0.1
+"""Rows of a longer mean of the errors, and its share that a usual error has at least: where one row in a hundred tells
+experts apart, rounding on the others must not outweigh it."""
 MIDDLE = 0.01
 """Share by which a row moves the median."""
 TINY = 1e-150
@@ -24,7 +27,8 @@ DRIFT = 1000
 MOST_GROWTH = 3.0
 """The logarithm of the largest factor by which a value of a season ago is moved on."""
 PRIOR = 2.0
-"""For how many times its steps a horizon counts as copied before anything was seen."""
+"""For how many times its steps a horizon counts as copied before anything was seen; as mixed, where there is a season:
+then more can be known than the last value."""
 FIRST_BOUND = 2.5
 LEAST_BOUND, WIDEN = 0.1, 1.2
 OWED = 2000.0
@@ -147,8 +151,10 @@ class Step:
         size = v["size"] + rate * (
             np.where((n > 10) & (v["size"] > 0) & (off > 5 * v["size"]), 5 * v["size"], off) - v["size"]
         )
-        positive = known & (size > TINY)
-        usual = np.where(size > TINY, size, 1.0)
+        lasting = v["lasting"] + np.maximum(1.0 / np.maximum(n, 1.0), 1.0 / LASTING) * (off - v["lasting"])
+        usual = np.maximum(size, LEAST_SHARE * lasting)
+        positive = known & (usual > TINY)
+        usual = np.where(usual > TINY, usual, 1.0)
         gain = np.clip(np.sign(mixed - value)[..., None] * (mixed[..., None] - said) / usual[..., None], -GAIN, GAIN)
         fade = (1.0 - (1.0 - s.fade) / np.sqrt(self._h + 1.0))[:, None]
         put(v["regret"], positive[..., None], fade * v["regret"] + gain)
@@ -158,6 +164,7 @@ class Step:
         trust = np.stack([weight * moved * came, weight * moved * moved], axis=3)
         put(v["trust"], positive[..., None], s.trust * v["trust"] + trust)
         put(v["size"], known, size)
+        put(v["lasting"], known, lasting)
         put(v["scored"], known, n)
         self._follow(v, known, n, value, v["made"][at])
         base = v["base"][at]
@@ -205,7 +212,11 @@ class Step:
             W += error[..., None] * (gain[:, None, :, 0] if network else np.swapaxes(gain, 1, 2))
 
     def _take(self, v: dict[str, Array], time: Rows, y: Array) -> None:
-        """Values join history, scale and profiles; the forecast stands in for what is missing."""
+        """Values join history, scale and profiles; the forecast stands in for what is missing.
+
+        A profile moves where nothing was observed as it last moved where something was: the phases of a sensor that is
+        off each night would otherwise stay behind when the level changes.
+        """
         s, B, L = self.setting, len(y), self.setting.history
         missing, first = np.isnan(y), v["variance"] < 0
         expected = np.where(first | (time == 0)[:, None], 0.0, v["made"][:, :, 0, 0])
@@ -220,26 +231,29 @@ class Step:
         put(v["variance"], ~missing, np.where(first, 0.0, spread))
         at = np.arange(B)
         young = 1.0 / (time + 1.0)[:, None]
-        moved, off = y - v["history"][at, :, (time - 1) % L], y - v["median"]
+        season = self._seasons(v)
+        whole = season[..., 0]  # over whole seasons there is no cycle
+        back = np.where((whole > 0) & (whole <= time[:, None]), whole, 1)
+        before = np.take_along_axis(v["history"], ((time[:, None] - back) % L)[..., None], axis=2)[..., 0]
+        moved, off = y - before, y - v["median"]
         deviation = v["deviation"] + np.maximum(young, MIDDLE) * (np.abs(off) - v["deviation"])
         median = v["median"] + np.maximum(2 * young, MIDDLE) * deviation * np.sign(off)
-        drift = v["drift"] + np.maximum(young, 1.0 / DRIFT) * (moved - v["drift"])
+        drift = v["drift"] + np.maximum(young, 1.0 / DRIFT) * (moved / back - v["drift"])
         positive = (y > 0) & (moved < y)
         ratio = np.where(positive, y, 1.0) / np.where(positive, y - moved, 1.0)
-        growth = v["growth"] + np.maximum(young, 1.0 / DRIFT) * (np.log(ratio) - v["growth"])
+        growth = v["growth"] + np.maximum(young, 1.0 / DRIFT) * (np.log(ratio) / back - v["growth"])
         growth = np.where(positive, growth, np.nan)
         for name, now in (("median", median), ("deviation", deviation), ("drift", drift), ("growth", growth)):
             put(v[name], ~missing, np.where(first, y if name == "median" else 0.0, now))
         v["history"][at, :, time % L] = y
-        season = self._seasons(v)
         b, c, k = np.nonzero(season)
         phase = time[b] % season[b, c, k]
         old, new, gone = v["profile"][b, c, k, phase], y[b, c], missing[b, c]
         off = np.where(np.isnan(old), 0.0, new - old)
         v["residual"][b, c, k, time[b] % s.profile_lags] = np.where(gone, 0.0, off)
-        v["profile"][b, c, k, phase] = np.where(
-            gone, old, np.where(np.isnan(old), new, old + s.smoothing * np.where(np.isnan(off), 0.0, off))
-        )
+        moved = np.where(gone, v["moved"][b, c, k], s.smoothing * off)
+        v["profile"][b, c, k, phase] = np.where(np.isnan(old) & ~gone, new, old + moved)
+        v["moved"][b, c, k] = moved
 
     def _look(self, v: dict[str, Array], time: Rows, states: Array, extra: Array) -> None:
         """Features of all blocks, which learn from them what correlates; where they are kept, forecasts find them."""
@@ -304,7 +318,9 @@ class Step:
         v["outputs"][at] = outputs
         said = self._experts(v, time[:, None] + 1 + self._h, slot, outputs)
         mixed = (weigh(v["regret"], v["square"]) * said).sum(-1)
-        share = np.clip(v["trust"][..., 0] / (v["trust"][..., 1] + PRIOR * (self._h + 1.0)), 0.0, 1.0)
+        prior = PRIOR * (self._h + 1.0)
+        toward = prior * (self._seasons(v)[..., :1] > 0)
+        share = np.clip((v["trust"][..., 0] + toward) / (v["trust"][..., 1] + prior), 0.0, 1.0)
         mean = last + share * (mixed - last)
         spread = v["spread"] * np.exp(np.clip(self.setting.debt / (1.0 + self._h / LATE) * v["owed"], -WIDEN, WIDEN))
         below, above = v["low"] * spread, v["high"] * spread
