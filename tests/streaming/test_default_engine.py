@@ -52,6 +52,28 @@ def test_a_constant_stream_gives_no_alarm(value):
     assert {out.anomaly for out in outs[40:]} == {0.0}
 
 
+@pytest.mark.parametrize(
+    ("events", "alarms"),
+    [([(1200, 1)], [1200]), ([(1200, 10)], [1200]), ([(1200, 1800)], [1200]), ([(800, 1), (1600, 1)], [800, 1600])],
+    ids=["one spike", "a plateau", "a step", "two spikes"],
+)
+def test_each_event_of_a_constant_stream_gives_one_alarm_and_nothing_else_does(events, alarms):
+    rows = np.full((3000, 1), 7.0)
+    for at, count in events:
+        rows[at : at + count] = 50.0
+    outs = all_of(Stream(rows, network=TINY, alarm_rate=0.01))
+    assert [t for t, out in enumerate(outs) if out.alarm] == alarms
+    assert all(out.anomaly < 0.3 for t, out in enumerate(outs[40:], 40) if t not in alarms)
+
+
+def test_a_change_that_is_due_and_does_not_come_is_an_event():
+    rows = np.where(np.arange(3000) % 288 < 144, 80.0, 20.0)[:, None]
+    rows[2304:2448] = 20.0
+    outs = all_of(Stream(rows, network=TINY))
+    assert outs[2304].alarm
+    assert outs[2304].anomaly > 0.6
+
+
 def test_a_stream_that_is_mostly_zero_has_finite_scores_and_few_alarms():
     rows = np.zeros((4000, 1))
     rows[np.random.default_rng(0).random(4000) < 0.02] = 5.0

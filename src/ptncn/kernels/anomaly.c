@@ -9,11 +9,14 @@
 enum { POINT, BURST_EVENT, HIGH, LOW, QUIET_EVENT, RANGE, EVENTS };
 enum { BAR, LEFT, PAST_EVENTS, KEPT = PAST_EVENTS + PAST }; /* of each kind of event */
 enum { COUNT, ALARM_BAR, ALARM_LEFT, THRESHOLD, ACTIVE, BUDGET, SINCE, ALARM, COMMON = ALARM + EVENTS * KEPT };
-enum { SEEN, LARGEST, LEAST, MOST, USUAL, BURST, LEAN, LAST, MOVES, USUAL_MOVES, LEVEL, BRIEF, MEAN, VARIANCE, TAILS };
+enum { SEEN, LARGEST, LEAST, MOST, USUAL, BURST, LEAN, LAST, MOVES, USUAL_MOVES, BUSY, LEVEL, BRIEF, MEAN, VARIANCE, TAILS };
 enum { QUANTILE, EXCESS, NUMBER, SPREAD, PARTS };
 enum { POINTS, BURSTS, LEANS, LEVEL_HIGH, LEVEL_LOW, BRIEF_HIGH, BRIEF_LOW, QUIET, KINDS };
 #define OWN (TAILS + KINDS * PARTS)
 #define LONG 2000.0
+#define MOSTLY 0.5
+#define EXPECTED 0.5
+#define STIRRING 2.0
 #define BEYOND 0.05
 #define LEAST_EVENT 1.0
 #define LEAST_PAST 2.0
@@ -78,20 +81,25 @@ static double column(double *x, double y, double expected, const Setting *s, dou
     if (n == 1) x[LEAST] = x[MOST] = x[LAST] = x[LEVEL] = x[BRIEF] = x[MEAN] = y;
     x[LARGEST] = larger(x[LARGEST], fabs(y));
     double floor = 1e-9 * x[LARGEST] + 1e-300, usual = x[USUAL], range = x[MOST] - x[LEAST], near = 0.01 * range + floor / 2;
+    double moved = fabs(y - x[LAST]);
+    int rests = moved <= floor && x[BUSY] < MOSTLY;
+    if (rests && error * x[BUSY] <= EXPECTED * x[USUAL_MOVES]) error = 0;
     double surprise = n > 2 && error > floor ? smaller(error / larger(usual, floor), 1e6) : 0;
-    double taken = n > 30 && usual > 0 ? smaller(error, s->cap * usual) : error, moved = fabs(y - x[LAST]);
+    double taken = n > 30 && usual > 0 ? smaller(error, s->cap * usual) : error;
     double capped = smaller(surprise, s->cap);
     follow(x + USUAL, taken, n, s->memory);
     follow(x + BURST, capped, n, s->window);
     follow(x + LEAN, copysign(capped, off), n, s->window);
     follow(x + MOVES, moved, n, s->quiet);
     follow(x + USUAL_MOVES, moved, n, LONG);
+    follow(x + BUSY, moved > floor, n, LONG);
     follow(x + LEVEL, y, n, s->level);
     follow(x + BRIEF, y, n, s->brief);
     double outside = larger(y - x[MOST], x[LEAST] - y), beyond = 0;
     if (n > 30 && range > floor && outside > 0) /* one row in n is a record */
         beyond = larger(0, log10(smaller(n, s->bulk) * (outside / range) / BEYOND));
-    double still = x[USUAL_MOVES] > floor ? -log(larger(x[MOVES] / x[USUAL_MOVES], 1e-3)) : 0;
+    int changes = x[USUAL_MOVES] > floor && x[BUSY] * s->quiet > STIRRING;
+    double still = changes ? -log(larger(x[MOVES] / x[USUAL_MOVES], 1e-3)) : 0;
     double point = nines(x + TAILS, log1p(surprise), 0.15, s) - s->single, burst = tail(x, BURSTS, x[BURST], 0.05, s);
     burst = larger(burst, tail(x, LEANS, fabs(x[LEAN]), 0.05, s));
     double high = tail(x, LEVEL_HIGH, x[LEVEL], near, s), low = tail(x, LEVEL_LOW, -x[LEVEL], near, s);
@@ -99,8 +107,10 @@ static double column(double *x, double y, double expected, const Setting *s, dou
     low = larger(low, tail(x, BRIEF_LOW, -x[BRIEF], near, s));
     if (surprise > 0) /* what was expected is not unusual, unless as a value */
         found[POINT] = larger(found[POINT], point), found[BURST_EVENT] = larger(found[BURST_EVENT], burst);
-    found[HIGH] = larger(found[HIGH], s->level_weight * high);
-    found[LOW] = larger(found[LOW], s->level_weight * low);
+    if (!rests) {
+        found[HIGH] = larger(found[HIGH], s->level_weight * high);
+        found[LOW] = larger(found[LOW], s->level_weight * low);
+    }
     found[QUIET_EVENT] = larger(found[QUIET_EVENT], s->quiet_weight * tail(x, QUIET, still, 0.1, s));
     found[RANGE] = larger(found[RANGE], beyond);
     double spread = sqrt(x[VARIANCE]), away = y - x[MEAN], rate = larger(1 / n, 1 / s->bulk);

@@ -20,7 +20,7 @@ TAILS = ("point", "burst", "lean", "level high", "level low", "brief high", "bri
 PARTS = ("quantile", "excess", "number", "spread")
 SUMS = (
     *("seen", "largest", "least", "most", "usual", "burst", "lean", "last"),
-    *("moves", "usual moves", "level", "brief", "mean", "variance"),
+    *("moves", "usual moves", "busy", "level", "brief", "mean", "variance"),
 )
 OWN = (*SUMS, *(f"{tail} {part}" for tail in TAILS for part in PARTS))
 """What each column keeps."""

@@ -16,7 +16,12 @@ BEYOND = 0.05
 LEAST_EVENT, LEAST_PAST, PAST_STEP = 1.0, 2.0, 0.5
 """Events have at least so many nines; they are counted by them, from these on, in such steps."""
 LONG = 2000
-"""Rows over which the usual change from one value to the next is measured."""
+"""Rows over which the usual change from one value to the next is measured, and how many rows have one."""
+MOSTLY, EXPECTED = 0.5, 0.5
+"""Where fewer rows than this share have another value than the row before, one that does not is as usual, unless the
+error is more than this share of a usual change: then one was expected."""
+STIRRING = 2.0
+"""Changes that are usual in a quiet while, at least: with fewer, nothing is no news."""
 FIRST_BUDGET, MOST_BUDGET = 0.6, 5.0
 """Alarms that are due: at the beginning, and at most, after a long time without any. Where there are some, the
 threshold falls faster; where there were too many, an alarm raises it by more."""
@@ -75,6 +80,8 @@ def columns(own: Array, y: Array, expected: Array, s: AnomalySetting) -> tuple[A
     np.maximum(part["largest"], np.abs(y), out=part["largest"])
     floor = 1e-9 * part["largest"] + 1e-300
     usual, moved = part["usual"].copy(), np.abs(y - part["last"])
+    rests = (moved <= floor) & (part["busy"] < MOSTLY)
+    error = np.where(rests & (error * part["busy"] <= EXPECTED * part["usual moves"]), 0.0, error)
     near = 0.01 * (part["most"] - part["least"]) + floor / 2
     surprise = np.where((n > 2) & (error > floor), np.minimum(error / np.maximum(usual, floor), 1e6), 0.0)
     taken = np.where((n > WARM) & (usual > 0), np.minimum(error, s.cap * usual), error)
@@ -85,11 +92,12 @@ def columns(own: Array, y: Array, expected: Array, s: AnomalySetting) -> tuple[A
         ("lean", np.copysign(capped, signed), s.window),
         ("moves", moved, s.quiet),
         ("usual moves", moved, LONG),
+        ("busy", moved > floor, LONG),
         ("level", y, s.level),
         ("brief", y, s.brief),
     ):
         part[name] += np.maximum(1 / n, 1 / rows) * (x - part[name])
-    changes = part["usual moves"] > floor
+    changes = (part["usual moves"] > floor) & (part["busy"] * s.quiet > STIRRING)
     ratio = part["moves"] / np.where(changes, part["usual moves"], 1.0)
     still = np.where(changes, -np.log(np.maximum(ratio, 1e-3)), 0.0)
     tails = own[..., len(SUMS) :].reshape(*own.shape[:-1], len(TAILS), len(PARTS))
@@ -107,7 +115,7 @@ def columns(own: Array, y: Array, expected: Array, s: AnomalySetting) -> tuple[A
         ("quiet", "quiet", still, LEAST["quiet"], s.quiet_weight),
     ):
         each = nines(tails[..., TAILS.index(tail), :], x, least, s)
-        known = (each > -np.log10(s.share)) & ((surprise > 0) | (event != "burst"))
+        known = (each > -np.log10(s.share)) & {"burst": surprise > 0, "quiet": ~np.isnan(y)}.get(event, ~rests)
         kind = found[..., EVENTS.index(event)]
         np.maximum(kind, np.where(known, weight * each, 0.0), out=kind)
     found[..., EVENTS.index("range")] = beyond(part, y, floor, s)
