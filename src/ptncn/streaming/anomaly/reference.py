@@ -92,7 +92,7 @@ def columns(own: Array, y: Array, expected: Array, s: AnomalySetting) -> tuple[A
         ("lean", np.copysign(capped, signed), s.window),
         ("moves", moved, s.quiet),
         ("usual moves", moved, LONG),
-        ("busy", moved > floor, LONG),
+        ("busy", np.where(moved > floor, 1.0, 0.0), LONG),
         ("level", y, s.level),
         ("brief", y, s.brief),
     ):
