@@ -18,6 +18,7 @@
 #define EVERY 4
 #define FIRST_BOUND 2.5
 #define PRIOR 2.0
+#define TOWARD 0.75
 #define LEAST_BOUND 0.1
 #define WIDEN 1.2
 #define OWED 2000.0
@@ -172,9 +173,6 @@ INLINE void regret_more(double *restrict regret, double *restrict square, const 
         gain = gain > GAIN ? GAIN : gain;
         gain = gain < -GAIN ? -GAIN : gain;
         regret[j] = fade * regret[j] + gain;
-#ifdef FLOOR
-        regret[j] = regret[j] > -FLOOR ? regret[j] : -FLOOR;
-#endif
         square[j] = fade * square[j] + gain * gain;
     }
 }
@@ -426,7 +424,7 @@ INLINE void observe(const Run *r, const double *y, const double *states, const d
             experts(r, c, h, time + 1 + h, slot, outputs, said);
             double mixed = mix(r->x + l->regret + i * EXPERTS, r->x + l->square + i * EXPERTS, said);
             const double *trust = r->x + l->trust + i * 2;
-            double prior = PRIOR * (double)(h + 1), toward = season_of(r, c, 0) ? prior : 0;
+            double prior = PRIOR * (double)(h + 1), toward = season_of(r, c, 0) ? TOWARD * prior : 0;
             double share = (trust[0] + toward) / (trust[1] + prior), spread = r->x[l->spread + i];
             share = share < 0 ? 0 : share > 1 ? 1 : share;
             double *made = r->x + l->made + kept * 3;

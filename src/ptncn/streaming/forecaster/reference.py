@@ -26,9 +26,9 @@ DRIFT = 1000
 """Rows over which the mean change from one value to the next is measured."""
 MOST_GROWTH = 3.0
 """The logarithm of the largest factor by which a value of a season ago is moved on."""
-PRIOR = 2.0
-"""For how many times its steps a horizon counts as copied before anything was seen; as mixed, where there is a season:
-then more can be known than the last value."""
+PRIOR, TOWARD = 2.0, 0.75
+"""For how many times its steps a horizon counts as copied before anything was seen; and where there is a season, of
+which more can be known than the last value, as moved by this share from it to the mixture."""
 FIRST_BOUND = 2.5
 LEAST_BOUND, WIDEN = 0.1, 1.2
 OWED = 2000.0
@@ -319,7 +319,7 @@ class Step:
         said = self._experts(v, time[:, None] + 1 + self._h, slot, outputs)
         mixed = (weigh(v["regret"], v["square"]) * said).sum(-1)
         prior = PRIOR * (self._h + 1.0)
-        toward = prior * (self._seasons(v)[..., :1] > 0)
+        toward = TOWARD * prior * (self._seasons(v)[..., :1] > 0)
         share = np.clip((v["trust"][..., 0] + toward) / (v["trust"][..., 1] + prior), 0.0, 1.0)
         mean = last + share * (mixed - last)
         spread = v["spread"] * np.exp(np.clip(self.setting.debt / (1.0 + self._h / LATE) * v["owed"], -WIDEN, WIDEN))
