@@ -50,6 +50,8 @@ def test_a_choice_that_matches_nothing_says_what_there_is():
         begun(FIRST, timestamp="when")
     with pytest.raises(StreamError, match="line 2: no column with numbers among: city"):
         begun({"city": "Rome"})
+    with pytest.raises(StreamError, match=r"among: load; with decimal commas, as in 10,25, use --decimal ,$"):
+        begun({"load": "10,25"})
 
 
 def test_numbers_and_what_is_missing():

@@ -106,7 +106,9 @@ class Alerting:
     """Notifications."""
 
     webhook: str | None = option("URL to POST each alarm to, as JSON.", None)
-    exec: str | None = option("Program to start for each alarm; it gets the alarm as JSON on stdin.", None, "--exec")
+    exec: str | None = option(
+        "Program to start for each alarm, without a shell; it gets the alarm as JSON on stdin.", None, "--exec"
+    )
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -20,6 +21,7 @@ TIME_NAMES = ("timestamp", "time", "datetime", "date", "ts")
 MISSING = ("", "NA", "N/A", "null", "NaN")
 OTHER = "other"
 """The label of categorical values without a slot of their own."""
+COMMA = re.compile(r"[+-]?\d+,\d+")
 LARGEST = 1e100
 """Squares of larger numbers overflow."""
 
@@ -100,7 +102,13 @@ class Columns:
             text = [name for name in rest if name not in self.categories and not self._could_be_number(first[name])]
             targets = [name for name in rest if name not in text]
         if not targets:
-            raise StreamError(f"{source}: line {block.lines[0]}: no column with numbers among: {', '.join(names)}")
+            commas = [str(first[name]) for name in text if COMMA.fullmatch(str(first[name]).strip())]
+            hint = (
+                f"; with decimal commas, as in {commas[0]}, use --decimal ," if commas and self.decimal == "." else ""
+            )
+            raise StreamError(
+                f"{source}: line {block.lines[0]}: no column with numbers among: {', '.join(names)}{hint}"
+            )
         self._settle(tuple(targets), tuple(features), frozenset(names))
         return text
 
