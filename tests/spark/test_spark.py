@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 import readings
+
+from ptncn.streaming import Stream
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "spark_forecast.py"
 
@@ -19,9 +24,9 @@ needs_spark = pytest.mark.skipif(
 )
 
 
-def run(folder: Path, *more: str) -> None:
+def run(folder: Path, *more: str, program: Path = PROGRAM) -> None:
     places = [str(folder / name) for name in ("in", "out", "checkpoint")]
-    done = subprocess.run([sys.executable, str(PROGRAM), *places, *more], capture_output=True, text=True, timeout=500)
+    done = subprocess.run([sys.executable, str(program), *places, *more], capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
@@ -36,6 +41,39 @@ def test_forecasts_equal_those_of_one_process_to_the_last_digit_also_after_a_res
     expected, said = readings.expected(tmp_path / "in", 2), readings.said(tmp_path / "out")
     assert len(said) == len(expected) == 300
     assert dict(said) == expected
+
+
+@needs_spark
+def test_labels_of_every_key_equal_those_of_one_process_although_each_key_finds_its_own(tmp_path):
+    chance, labels = np.random.default_rng(2), ("off", "on", "idle", "fault")
+    rows = [
+        {
+            "time": 60.0 * i,
+            "device": f"d{d}",
+            "load": float(chance.random()),
+            "mode": labels[chance.integers(1 + i // 8)],
+        }
+        for i in range(30)
+        for d in chance.permutation(3).tolist()
+    ]
+    (tmp_path / "in").mkdir()
+    for number in range(3):
+        lines = [",".join(map(str, row.values())) for row in rows[30 * number : 30 * (number + 1)]]
+        path = tmp_path / "in" / f"{number}.csv"
+        path.write_text("\n".join([",".join(rows[0]), *lines]) + "\n")
+        os.utime(path, (1e9 + number, 1e9 + number))
+    run(tmp_path, program=Path(__file__).with_name("labelled.py"))
+    options = {"key": "device", "targets": ("load", "mode"), "categorical": ("mode",), "timestamp": "time"}
+    expected, counts = {}, Counter()
+    for out in Stream(horizon=2, **options).feed(rows):
+        predicted = (
+            {} if out.prediction is None else {f"{name}_predicted": out.prediction[name] for name in out.observed}
+        )
+        ahead = {f"{name}_ahead{h + 1}": out.forecast[h][name] for name in out.observed for h in range(2)}
+        expected[out.key, counts[out.key]] = {**out.observed, **predicted, **ahead}
+        counts[out.key] += 1
+    found = dict(readings.said(tmp_path / "out"))
+    assert {place: {name: row[name] for name in expected[place]} for place, row in found.items()} == expected
 
 
 def test_a_missing_java_is_one_line(monkeypatch, tmp_path):

@@ -22,7 +22,7 @@ def begun(values, *args, **options):
 
 def encode(columns, values):
     """The entries of one row, or the error about it."""
-    entries, bad = columns.encode(block(7, values), "x.csv")
+    entries, bad, _ = columns.encode(block(7, values), "x.csv")
     if bad:
         raise bad[0][1]
     return entries[0]

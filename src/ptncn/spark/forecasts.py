@@ -50,6 +50,8 @@ def forecast(
             raise ValueError(f"{role}: no column {column!r}; the columns are {', '.join(df.columns)}")
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout: expected a positive number of seconds, got {timeout!r}")
+    if options.get("weights", "own") != "own":
+        raise ValueError(f"weights={options['weights']!r}: on Spark each key has its own; leave it out")
     settings = {"targets": tuple(names), "timestamp": timestamp, "horizon": horizon, "key": key, **options}
     Stream(**settings)  # refuses bad options here, not in a worker
     conf = df.sparkSession.conf

@@ -118,7 +118,7 @@ def _values(array: np.ndarray) -> list[Any]:
 
 def _columns(results: Results, seen: int) -> dict[str, Any]:
     """Results by the names of `output_schema`."""
-    steps, split = results.steps, results.columns.split
+    steps = results.steps
     table: dict[str, Any] = {"index": np.arange(seen, seen + len(results))}
     table["timestamp"] = [None if time is None else str(time) for time in results.timestamps or []]
     parts = {"": results.observed, "_predicted": steps.predicted}
@@ -127,6 +127,7 @@ def _columns(results: Results, seen: int) -> dict[str, Any]:
         if steps.lower.shape[1]:
             parts |= {f"_ahead{h + 1}_lower": steps.lower[:, h], f"_ahead{h + 1}_upper": steps.upper[:, h]}
     for suffix, entries in parts.items():
-        table |= {f"{name}{suffix}": values for name, values in split(entries).items()}
+        when = 0 if suffix == "_predicted" else 1
+        table |= {f"{name}{suffix}": values for name, values in results.split(entries, when).items()}
     table |= {"surprise": steps.surprise, "anomaly": steps.anomaly, "alarm": steps.alarm, "severity": steps.severity}
     return table | {"silent": np.zeros(len(results), dtype=bool)}

@@ -16,6 +16,8 @@ from ptncn.streaming.sources import Block, RowError, StreamError
 
 Vector = NDArray[np.float64]
 Value = float | str | None
+Known = Mapping[str, NDArray[np.int64]]
+"""For each categorical column, (n, 2) how many categories were known before and after each row."""
 
 TIME_NAMES = ("timestamp", "time", "datetime", "date", "ts")
 MISSING = ("", "NA", "N/A", "null", "NaN")
@@ -44,6 +46,8 @@ class Columns:
         decimal: the decimal mark of numbers in text.
         change: "refuse" rows whose columns are others than those of the first, or "mask": what vanished is missing,
             what appeared is ignored.
+        shared: all keys have the same slots for categories, as one network for all of them needs; otherwise each key
+            finds its own, so that its results do not depend on other keys.
     """
 
     def __init__(
@@ -58,6 +62,7 @@ class Columns:
         missing: Iterable[str] = MISSING,
         decimal: str = ".",
         change: str = "refuse",
+        shared: bool = False,
     ) -> None:
         if slots < 2:
             raise ValueError(f"slots: expected at least 2, the last of them for all other values, got {slots}")
@@ -68,14 +73,15 @@ class Columns:
         self.choice, self.patterns = tuple(targets), tuple(categorical)
         self.feature_patterns = tuple(features)
         self.timestamp, self.key, self.slots, self.change = timestamp, key, slots, change
+        self.shared = shared
         self.decimal = decimal
         self.missing = frozenset(missing) | {""}
         self._missing_numbers = [float(text) for text in self.missing if _is_number(text)]
         self.names: tuple[str, ...] = ()
         """The targets."""
         self.features: tuple[str, ...] = ()
-        self.categories: dict[str, list[str]] = {}
-        """The values of each categorical column that have a slot."""
+        self.categories: dict[str, dict[str | None, list[str]]] = {}
+        """The values of each categorical column that have a slot, by key; those under None are known to all keys."""
         self._order: tuple[str, ...] = ()
 
     def begin(self, block: Block, source: str) -> list[str]:
@@ -92,7 +98,7 @@ class Columns:
         if self.timestamp is None:
             self.timestamp = next((name for name in names if _is_time(name) and name not in (*named, self.key)), None)
         candidates = [name for name in names if name not in (self.timestamp, self.key)]
-        self.categories = {name: [] for name in candidates if _matches(name, self.patterns)}
+        self.categories = {name: {} for name in candidates if _matches(name, self.patterns)}
         features = [name for name in candidates if _matches(name, self.feature_patterns)]
         rest = [name for name in candidates if name not in features]
         text: list[str] = []
@@ -132,40 +138,45 @@ class Columns:
         """(target_width) the number of the target that each entry belongs to."""
         return [index for index, name in enumerate(self.names) for _ in range(self._size(name))]
 
-    def encode(self, block: Block, source: str) -> tuple[Vector, list[tuple[int, RowError]]]:
-        """(n, width) entries with NaN where nothing was observed, and the number of each row that cannot be read.
+    def encode(self, block: Block, source: str) -> tuple[Vector, list[tuple[int, RowError]], Known]:
+        """(n, width) entries with NaN where nothing was observed; the number of each row that cannot be read; and the
+        categories known before and after each row.
 
         A value that cannot be read counts as missing; in a row with other columns, every value does.
         """
+        known = {name: np.zeros((len(block), 2), dtype=np.int64) for name in self.categories}
         names = (*self.names, *self.features)
         if not self._known.issuperset(block.names) or not self._known.issubset(block.names):
             if self.change == "refuse":
                 problem = self._describe_change(block.names)
                 errors = [(row, RowError(source, line, problem)) for row, line in enumerate(block.lines)]
-                return np.full((len(block), self.width), np.nan), errors
+                return np.full((len(block), self.width), np.nan), errors, known
             places = {name: index for index, name in enumerate(block.names)}
         else:
             places = self._places(block.names)
         columns: list[Sequence[float]] = []
         bad: list[tuple[int, RowError]] = []
+        keys = self.keys(block) or [None] * len(block)
         for name in names:
             place = places.get(name)
             values = [None] * len(block) if place is None else [row[place] for row in block.rows]
             if name in self.categories:
-                columns += zip(*(self._one_hot(name, value) for value in values), strict=True)
+                encoded = [self._one_hot(name, key, value) for key, value in zip(keys, values, strict=True)]
+                known[name][:] = [counts for _, counts in encoded]
+                columns += zip(*(entries for entries, _ in encoded), strict=True)
             else:
                 columns.append(self._numbers(name, values, block, source, bad))
         entries = np.array(columns, dtype=np.float64).T
         if self._missing_numbers:
             entries[np.isin(entries, self._missing_numbers)] = np.nan
-        return entries, sorted(bad, key=lambda pair: pair[0])
+        return entries, sorted(bad, key=lambda pair: pair[0]), known
 
-    def encode_features(self, values: Mapping[str, Any]) -> list[float]:
+    def encode_features(self, values: Mapping[str, Any], key: str | None = None) -> list[float]:
         """The entries of known features by name; NaN for those that are not given."""
         entries: list[float] = []
         for name in self.features:
             value = values.get(name)
-            entries += self._one_hot(name, value) if name in self.categories else [self._number(value)]
+            entries += self._one_hot(name, key, value)[0] if name in self.categories else [self._number(value)]
         return entries
 
     def column(self, name: str | None, block: Block) -> list[Any]:
@@ -173,8 +184,21 @@ class Columns:
         place = self._places(block.names).get(name) if name is not None else None
         return [None] * len(block) if place is None else [row[place] for row in block.rows]
 
-    def decode(self, entries: Sequence[float]) -> dict[str, Value]:
-        """(target_width,) back to one value per target: the most likely category, None for NaN."""
+    def keys(self, block: Block) -> list[str] | None:
+        """The key of each row, as text; None without a key."""
+        return None if self.key is None else [str(key) for key in self.column(self.key, block)]
+
+    def known_now(self, rows: int) -> Known:
+        """For rows in which nothing was observed, without a key."""
+        return {name: np.full((rows, 2), len(self._labels(name, None)), dtype=np.int64) for name in self.categories}
+
+    def decode(
+        self, entries: Sequence[float], key: str | None = None, known: Mapping[str, int] | None = None
+    ) -> dict[str, Value]:
+        """(target_width,) back to one value per target: the most likely category, None for NaN.
+
+        `known`: how many of the categories of that key had been seen; all by default.
+        """
         values: dict[str, Value] = {}
         at = 0
         for name in self.names:
@@ -183,21 +207,29 @@ class Columns:
             if first != first:
                 values[name] = None
             elif name in self.categories:
-                values[name] = self._likeliest(name, entries[at : at + size])
+                labels = self._labels(name, key)[: None if known is None else known[name]]
+                values[name] = self._likeliest(labels, entries[at : at + size])
             else:
                 values[name] = first
             at += size
         return values
 
-    def split(self, entries: Vector) -> dict[str, Any]:
-        """(n, target_width) entries as one column for each target: numbers, or labels of categories."""
+    def split(
+        self, entries: Vector, keys: Sequence[str] | None = None, known: Mapping[str, NDArray[np.int64]] | None = None
+    ) -> dict[str, Any]:
+        """(n, target_width) entries as one column for each target: numbers, or labels of categories; see `decode`."""
         found: dict[str, Any] = {}
         at = 0
         for name in self.names:
             size = self._size(name)
             part = entries[:, at : at + size]
             if name in self.categories:
-                found[name] = [None if row[0] != row[0] else self._likeliest(name, row) for row in part.tolist()]
+                found[name] = [
+                    None
+                    if row[0] != row[0]
+                    else self._likeliest(self._labels(name, key)[: None if known is None else known[name][i]], row)
+                    for i, (row, key) in enumerate(zip(part.tolist(), keys or [None] * len(part), strict=True))
+                ]
             else:
                 found[name] = part[:, 0]
             at += size
@@ -223,7 +255,10 @@ class Columns:
         if not all(isinstance(name, str | None) for name in (tree["timestamp"], tree.get("key"))):
             raise ValueError("columns: expected the names of the timestamp and of the key, or None")
         self.timestamp, self.key, self.slots = tree["timestamp"], tree.get("key"), tree["slots"]
-        self.categories = {name: list(values) for name, values in tree["categories"].items()}
+        self.categories = {
+            name: {None: list(values)} if isinstance(values, list) else {key: list(own) for key, own in values.items()}
+            for name, values in tree["categories"].items()
+        }
         self._settle(tuple(tree["names"]), tuple(tree.get("features", ())), frozenset(tree["keys"]))
 
     def _settle(self, names: tuple[str, ...], features: tuple[str, ...], known: frozenset[str]) -> None:
@@ -276,17 +311,27 @@ class Columns:
             return False
         return True
 
-    def _one_hot(self, name: str, value: Any) -> list[float]:
+    def _one_hot(self, name: str, key: str | None, value: Any) -> tuple[list[float], tuple[int, int]]:
+        """The entries of a value, and the categories known before and after it."""
+        known = self._labels(name, key)
+        before = len(known)
         if value is None or (isinstance(value, float) and value != value) or str(value).strip() in self.missing:
-            return [math.nan] * self.slots
-        known, text = self.categories[name], str(value).strip()
-        if text not in known and len(known) < self.slots - 1:
+            return [math.nan] * self.slots, (before, before)
+        text = str(value).strip()
+        if text not in known and before < self.slots - 1:
             known.append(text)
         entry = known.index(text) if text in known else self.slots - 1
-        return [float(slot == entry) for slot in range(self.slots)]
+        return [float(slot == entry) for slot in range(self.slots)], (before, len(known))
 
-    def _likeliest(self, name: str, part: Sequence[float]) -> str:
-        known = self.categories[name]
+    def _labels(self, name: str, key: str | None) -> list[str]:
+        """The categories that have a slot; a new key begins with those known to all."""
+        by_key = self.categories[name]
+        place = None if self.shared else key
+        if place not in by_key:
+            by_key[place] = list(by_key.get(None, ()))
+        return by_key[place]
+
+    def _likeliest(self, known: Sequence[str], part: Sequence[float]) -> str:
         slot = max([*range(len(known)), self.slots - 1], key=lambda slot: part[slot])
         return known[slot] if slot < len(known) else OTHER
 

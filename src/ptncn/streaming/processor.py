@@ -10,7 +10,7 @@ import numpy as np
 
 from ptncn.learner import Learner
 from ptncn.learners import make
-from ptncn.streaming.columns import Columns, Vector
+from ptncn.streaming.columns import Columns, Known, Vector
 from ptncn.streaming.drift import DriftListener
 from ptncn.streaming.engine import DivergedError, Engine, LearnerEngine
 from ptncn.streaming.forecaster_engine import ForecasterEngine
@@ -137,19 +137,20 @@ class Processor:
             return self._nothing()
         if self._engine is None:
             self._begin(block, name)
-        entries, bad = self.columns.encode(block, name)
+        entries, bad, known = self.columns.encode(block, name)
         rows = list(range(len(block)))
         if bad:
             rows = self._without_bad(rows, bad)
-        return self._run(block, entries, rows, name)
+        return self._run(block, entries, known, rows, name)
 
     def _process_bad(self, error: RowError, name: str) -> Results:
         """A row that the source itself could not read."""
         self._bad(error)
         if self.options.on_error == "skip" or self._engine is None or self.options.key is not None:
             return self._nothing()
-        nothing = np.full((1, self.columns.width), np.nan)
-        return self._run(Block((), [()], [error.line]), nothing, [0], name)
+        block = Block((), [()], [error.line])
+        nothing, known = np.full((1, self.columns.width), np.nan), self.columns.known_now(1)
+        return self._run(block, nothing, known, [0], name)
 
     def _without_bad(self, rows: list[int], bad: list[tuple[int, RowError]]) -> list[int]:
         """Follow `on_error`: the rows that remain."""
@@ -172,10 +173,10 @@ class Processor:
             failure, self._failure = self._failure, None
             raise failure
 
-    def _run(self, block: Block, entries: Vector, rows: list[int], name: str) -> Results:
+    def _run(self, block: Block, entries: Vector, known: Known, rows: list[int], name: str) -> Results:
         """Show rows to the engine, as many at a time as there are slots for."""
         columns = self.columns
-        keys = None if columns.key is None else [str(key) for key in columns.column(columns.key, block)]
+        keys = columns.keys(block)
         stamps = None if columns.timestamp is None else list(map(_as_time, columns.column(columns.timestamp, block)))
         times = np.full(len(block), np.nan) if stamps is None else self.clock.parser.parse(stamps)
         pace = Pace(self.options, self.clock, self.stats, self.report)
@@ -208,6 +209,7 @@ class Processor:
                 entries[done, : columns.target_width],
                 Steps.joined(parts),
                 np.zeros(len(done), dtype=bool),
+                {column: counts[done] for column, counts in known.items()},
             )
         )
 
@@ -270,7 +272,8 @@ class Processor:
     def _nothing(self) -> Results:
         steps = Steps.empty(0, self.columns.target_width, self.options.horizon, bounds=False)
         empty = np.empty((0, self.columns.target_width))
-        return Results(self.columns, self.stats.observations, [], [], [], empty, steps, np.zeros(0, dtype=bool))
+        no_drift, known = np.zeros(0, dtype=bool), self.columns.known_now(0)
+        return Results(self.columns, self.stats.observations, [], [], [], empty, steps, no_drift, known)
 
     # What checkpoints hold
 
@@ -347,6 +350,7 @@ def _make_columns(options: StreamOptions) -> Columns:
         missing=options.missing,
         decimal=options.decimal,
         change=options.columns_change,
+        shared=options.shared,
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptncn.checkpoint import check_like
-from ptncn.streaming.columns import Columns, Value, Vector
+from ptncn.streaming.columns import Columns, Known, Value, Vector
 from ptncn.streaming.formats import Field, Table
 
 
@@ -127,6 +127,8 @@ class Results:
     """(n, w) entries of the targets."""
     steps: Steps
     drift: NDArray[np.bool_]
+    known: Known
+    """A prediction names only categories that were seen before its row, wherever blocks end."""
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -142,17 +144,22 @@ class Results:
         return np.add.reduceat(parts, [owners.index(index) for index in range(len(self.columns.names))], axis=1)
 
     def row(self, i: int) -> Observation:
-        steps, decode = self.steps, self.columns.decode
+        steps, key = self.steps, None if self.keys is None else self.keys[i]
+        before, after = ({name: int(counts[i, when]) for name, counts in self.known.items()} for when in (0, 1))
+
+        def decode(entries: Sequence[float], known: Mapping[str, int] = after) -> dict[str, Value]:
+            return self.columns.decode(entries, key, known)
+
         predicted = steps.predicted[i].tolist()
         surprise, anomaly = float(steps.surprise[i]), float(steps.anomaly[i])
         parts = dict(zip(self.columns.names, self.parts()[i].tolist(), strict=True)) if surprise == surprise else {}
         return Observation(
             index=self.first + i,
             line=self.lines[i],
-            key=None if self.keys is None else self.keys[i],
+            key=key,
             timestamp=None if self.timestamps is None else self.timestamps[i],
             observed=decode(self.observed[i].tolist()),
-            prediction=None if all(x != x for x in predicted) else decode(predicted),
+            prediction=None if all(x != x for x in predicted) else decode(predicted, before),
             forecast=[decode(ahead) for ahead in steps.forecast[i].tolist()],
             lower=[decode(ahead) for ahead in steps.lower[i].tolist()],
             upper=[decode(ahead) for ahead in steps.upper[i].tolist()],
@@ -177,7 +184,7 @@ class Results:
             table.append(Field("key", ("key",), self.keys, "text"))
         table.append(Field("timestamp", ("timestamp",), self.timestamps or [None] * n, "text"))
         table += self._fields(self.observed, "", ("observed",), "exact")
-        table += self._fields(steps.predicted, ".predicted", ("predicted",), "float")
+        table += self._fields(steps.predicted, ".predicted", ("predicted",), "float", when=0)
         for step in range(steps.forecast.shape[1]):
             name = f".ahead{step + 1}"
             table += self._fields(steps.forecast[:, step], name, ("forecast", step), "float")
@@ -213,15 +220,21 @@ class Results:
         ]
         return table
 
-    def _fields(self, entries: Vector, suffix: str, path: tuple[str | int, ...], kind: Any) -> Table:
-        return target_fields(self.columns, entries, suffix, path, kind)
+    def split(self, entries: Vector, when: int = 1) -> dict[str, Any]:
+        """(n, w) entries by target, with the categories known before the row (`when` = 0) or after it."""
+        return self.columns.split(entries, self.keys, {name: counts[:, when] for name, counts in self.known.items()})
+
+    def _fields(self, entries: Vector, suffix: str, path: tuple[str | int, ...], kind: Any, *, when: int = 1) -> Table:
+        return target_fields(self.columns, self.split(entries, when), suffix, path, kind)
 
 
-def target_fields(columns: Columns, entries: Vector, suffix: str, path: tuple[str | int, ...], kind: Any) -> Table:
-    """A field for each target in (n, w) entries."""
+def target_fields(
+    columns: Columns, values: Mapping[str, Any], suffix: str, path: tuple[str | int, ...], kind: Any
+) -> Table:
+    """A field for each target, from its values."""
     return [
-        Field(f"{name}{suffix}", (*path, name), values, "text" if name in columns.categories else kind)
-        for name, values in columns.split(entries).items()
+        Field(f"{name}{suffix}", (*path, name), own, "text" if name in columns.categories else kind)
+        for name, own in values.items()
     ]
 
 
@@ -320,7 +333,7 @@ class Forecast:
     @property
     def rows(self) -> list[dict[str, Value]]:
         """The steps ahead as one value a target."""
-        return [self.columns.decode(row) for row in self.entries.tolist()]
+        return [self.columns.decode(row, self.key) for row in self.entries.tolist()]
 
     def table(self) -> Table:
         """A row for each step, for a writer."""
@@ -330,10 +343,11 @@ class Forecast:
             table.append(Field("key", ("key",), [self.key] * count, "text"))
         if self.times is not None:
             table.append(Field("timestamp", ("timestamp",), self.times, "text"))
-        table += target_fields(self.columns, self.entries, "", (), "float")
+        keys = None if self.key is None else [self.key] * count
+        table += target_fields(self.columns, self.columns.split(self.entries, keys), "", (), "float")
         if len(self.lower):
-            table += target_fields(self.columns, self.lower, ".lower", ("lower",), "float")
-            table += target_fields(self.columns, self.upper, ".upper", ("upper",), "float")
+            for name, bounds in (("lower", self.lower), ("upper", self.upper)):
+                table += target_fields(self.columns, self.columns.split(bounds, keys), f".{name}", (name,), "float")
         return table
 
     def draw(self, path: Path) -> None:

@@ -126,7 +126,7 @@ class Stream(Processor):
         slot = self._slot_of(key)
         known = np.full((horizon, self.columns.width - self.columns.target_width), np.nan)
         for row, values in zip(known, features or (), strict=False):
-            row[:] = self.columns.encode_features(values)
+            row[:] = self.columns.encode_features(values, key)
         calendar = self.clock.calendar([slot], self.clock.last[[slot]], horizon)[0, 1:]
         entries, lower, upper = self.engine.forecast(slot, known, calendar)
         times = self.clock.ahead(slot, horizon, self._last_timestamp) if self.columns.timestamp else None
