@@ -68,7 +68,7 @@ def test_what_is_no_number_is_an_error_with_line_and_column(value):
 
 
 def test_only_the_bad_entry_is_missing():
-    entries, bad = begun({"a": "1", "b": "2"}).encode(block(7, {"a": "x", "b": "3"}), "x.csv")
+    entries, bad, _ = begun({"a": "1", "b": "2"}).encode(block(7, {"a": "x", "b": "3"}), "x.csv")
     assert math.isnan(entries[0, 0])
     assert entries[0, 1] == 3
     assert [row for row, _ in bad] == [0]
