@@ -461,7 +461,7 @@ MUTANTS = [
     ),
     # The compiled kernel
     Mutant(
-        "kernel: β E e pushes the other way", KERNEL, "drive, below, own, -beta)", "drive, below, own, beta)",
+        "kernel: β E e pushes the other way", KERNEL, "own, -(REAL)run->net->beta)", "own, (REAL)run->net->beta)",
         transcription("kernel and paper"),
     ),
     Mutant(
@@ -515,8 +515,16 @@ MUTANTS = [
         "kernel: max-norm never bites", MOVES, "if (norm > radius)\n", "if (0)\n", transcription("kernel and bites")
     ),
     Mutant(
-        "kernel: a small displacement corrects by all of E e", KERNEL, "drive[i] += beta * back[i]",
-        "drive[i] += back[i]", transcription("kernel and small"),
+        "kernel: every rank makes the first part of a product", RUN, "start = run->step->part * each;", "start = 0;",
+        ("tests/distributed/test_equality.py",),
+    ),
+    Mutant(
+        "kernel: every rank learns the first columns", RUN, "m = NAME(some_of)(all, start * to + of.start);",
+        "m = NAME(some_of)(all, start * to);", ("tests/distributed/test_equality.py",),
+    ),
+    Mutant(
+        "kernel: a small displacement corrects by all of E e", KERNEL, "drives[i] += beta * run->back[i]",
+        "drives[i] += run->back[i]", transcription("kernel and small"),
     ),
     Mutant(
         "kernel: a small displacement is not brought back to unit size", KERNEL,

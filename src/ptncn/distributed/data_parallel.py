@@ -3,6 +3,9 @@
 A step of the network is a few products of activities with weights, and little else. The ranks share these products.
 Each gathers the results, so all of them know the drives, predictions and errors of the whole batch, the factors of
 every update among them, and take the same step as one process would. What is not a product is done by all of them.
+
+Where the kernel knows the rules, it takes the step and calls back for exchanges (`KernelSharing`): ranks then have the
+bits of one process. Otherwise PyTorch takes it, with products from `synapses.py`, and they are equal to rounding.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import torch
 from torch import Tensor
 
 from ptncn.distributed.ranks import Ranks, RanksError
-from ptncn.distributed.synapses import RowSynapses, UnitSynapses
+from ptncn.distributed.synapses import ColumnSynapses, KernelSharing, RowSynapses, UnitSynapses
 from ptncn.learner import check_mask
 from ptncn.network.ptncn import PTNCN
 from ptncn.network.state import PTNCNState, PTNCNStep
@@ -48,8 +51,11 @@ class DataParallel:
         self.split, self.whole = split, whole
         self.input_size, self.output = net.input_size, net.output
         self.ranks.check_same(describe(net) | {"split": split, "whole": str(whole)})
-        net.share(self._make_synapses)
-        self._divide_moments()
+        net.share(self._make_columns, KernelSharing(self.ranks, split))
+        self.compiled = net.is_compiled
+        if not self.compiled:
+            net.share(self._make_synapses)
+            self._divide_moments()
 
     def rows(self, batch_size: int) -> slice:
         """The rows of a batch that this rank passes to `step`."""
@@ -63,6 +69,8 @@ class DataParallel:
         """Like the network's `step`; `x` and `mask` have this rank's rows, the result has those of all ranks."""
         if not self.whole:
             x, mask = self._gather(x, state, mask)
+        if self.compiled and not state.is_contiguous():
+            raise ValueError("state: expected what begin() returned, got one that was sliced")
         return self.net.step(x, state, learn=learn, mask=mask)
 
     def end(self, state: PTNCNState) -> None:
@@ -96,22 +104,26 @@ class DataParallel:
         """The snapshot of the whole network; all ranks must call this."""
         tree = self.net.snapshot()
         for name, part in self._divided().items():
-            tree["weights"][name] = part.whole(part.weight)
-            tree["postponed"][name] = tuple(part.weight.new_empty(0, width) for width in part.shape)
+            tree["weights"][name] = part.gathered(part.weight)
+            if not self.compiled:
+                tree["postponed"][name] = tuple(part.weight.new_empty(0, width) for width in part.shape)
             moments = tree["learning"]["moments"]
-            for key in self._divided_moments(name, part):
-                moments[key] = part.whole(moments[key])
+            for key in self._divided_moments(name):
+                moments[key] = part.gathered(moments[key])
         return tree
 
     def restore(self, tree: Mapping[str, Any]) -> None:
         """Restore a snapshot of the network, made by any number of ranks."""
+        if self.compiled:
+            self.net.restore(tree)
+            return
         weights, queues = dict(tree["weights"]), dict(tree["postponed"])
         moments = dict(tree["learning"]["moments"])
         for name, part in self._divided().items():
             pre, post = queues[name]
             weights[name] = weights[name] + pre.T @ post
             queues[name] = pre[:0], part.own(post[:0])
-            for key in self._divided_moments(name, part):
+            for key in self._divided_moments(name):
                 moments[key] = part.own(moments[key])
         learning = {**tree["learning"], "moments": moments}
         self.net.restore({**tree, "weights": weights, "postponed": queues, "learning": learning})
@@ -133,18 +145,25 @@ class DataParallel:
         self.ranks.arrive()
         return (gathered, None) if mask is None else (gathered[:, :-1], gathered[:, -1].bool())
 
+    def _make_columns(self, name: str, weight: Tensor) -> Synapses:
+        """For the kernel, which divides the products with these matrices only."""
+        divided = self.split == "units" and name[0] in "RWE"
+        return ColumnSynapses(weight, self.ranks) if divided else Synapses(weight)
+
     def _make_synapses(self, name: str, weight: Tensor) -> Synapses:
+        """For PyTorch."""
         if self.split == "rows":
             return RowSynapses(weight, self.ranks)
         if self.net.readout is not None and name in ("W1", "E1"):  # least squares changes all of them at once
             return Synapses(weight)
         return UnitSynapses(weight, self.ranks)
 
-    def _divided(self) -> dict[str, UnitSynapses]:
+    def _divided(self) -> dict[str, Any]:
+        """The matrices of which this rank has, or keeps up to date, only some columns."""
         parts = {name: part for layer in self.net.layers for name, part in layer.synapses().items()}
-        return {name: part for name, part in parts.items() if isinstance(part, UnitSynapses)}
+        return {name: part for name, part in parts.items() if isinstance(part, UnitSynapses | ColumnSynapses)}
 
-    def _divided_moments(self, name: str, part: UnitSynapses) -> list[str]:
+    def _divided_moments(self, name: str) -> list[str]:
         """The moments with the weights' shape; Adafactor's are smaller, and every rank has all of them."""
         optimizer = self.net.learning.optimizer
         named = {f"{name}_{moment}" for moment in optimizer.moments}
@@ -153,7 +172,7 @@ class DataParallel:
     def _divide_moments(self) -> None:
         optimizer = self.net.learning.optimizer
         for name, part in self._divided().items():
-            for key in self._divided_moments(name, part):
+            for key in self._divided_moments(name):
                 setattr(optimizer, key, part.own(getattr(optimizer, key)).contiguous())
 
 

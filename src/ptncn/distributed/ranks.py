@@ -70,10 +70,15 @@ class Ranks:
             self.lost = True
             raise RanksError(f"rank {self.rank} lost another rank: {one_line(error)}") from error
 
-    def share(self, count: int) -> slice:
-        """Which of `count` rows or units this rank has: as many as the others, but for the last ones."""
-        each = -(-count // self.size)
-        return slice(min(self.rank * each, count), min((self.rank + 1) * each, count))
+    @property
+    def peers(self) -> list[int]:
+        """The other ranks."""
+        return [peer for peer in range(self.size) if peer != self.rank]
+
+    def share(self, count: int, rank: int | None = None) -> slice:
+        """Which of `count` rows or units this or another rank has: as many as the others, but for the last ones."""
+        each, rank = -(-count // self.size), self.rank if rank is None else rank
+        return slice(min(rank * each, count), min((rank + 1) * each, count))
 
     def gather_rows(self, own: Tensor, count: int) -> Tensor:
         """(count, n) the rows of all ranks, in the order of ranks; complete after `arrive`."""
@@ -96,6 +101,23 @@ class Ranks:
         own = own.contiguous() if own.shape[1] == each else pad(own, (0, each - own.shape[1]))
         self._gather(blocks, own, then=place)
         return whole
+
+    def fill_rows(self, whole: Tensor) -> None:
+        """Send this rank's rows of a contiguous (count, n), and receive the others; complete after `arrive`."""
+        own = whole[self.share(len(whole))]
+        self._exchange(own, {peer: whole[self.share(len(whole), peer)] for peer in self.peers})
+
+    def fill_columns(self, whole: Tensor) -> None:
+        """The same for columns."""
+        count = whole.shape[1]
+        parts = {peer: whole[:, self.share(count, peer)] for peer in self.peers}
+        came = {peer: whole.new_empty(part.shape) for peer, part in parts.items()}
+
+        def place() -> None:
+            for peer, part in parts.items():
+                part.copy_(came[peer])
+
+        self._exchange(whole[:, self.share(count)].contiguous(), came, then=place)
 
     def arrive(self) -> None:
         """Wait for everything that is being gathered."""
@@ -145,11 +167,15 @@ class Ranks:
                     raise RanksError(f"{name}: expected {said[0]} on rank {rank}, as on rank 0, got {value}")
 
     def _gather(self, whole: Tensor, own: Tensor, then: Callable[[], object] = lambda: None) -> None:
-        self.sent += own.nbytes * (self.size - 1)
         blocks = whole.view(self.size, -1)
         blocks[self.rank] = own.view(-1)
-        messages = [self.mesh.send(peer, own) for peer in self.mesh.peers]
-        messages += [self.mesh.receive(peer, blocks[peer]) for peer in self.mesh.peers]
+        self._exchange(own, {peer: blocks[peer] for peer in self.peers}, then)
+
+    def _exchange(self, own: Tensor, others: Mapping[int, Tensor], then: Callable[[], object] = lambda: None) -> None:
+        """Send `own` to all, and receive what each of the others sends into its place."""
+        messages = [self.mesh.send(peer, own) for peer in others]
+        messages += [self.mesh.receive(peer, place) for peer, place in others.items()]
+        self.sent += own.nbytes * len(others)
         self._under_way.append((messages, then))
         with self.reaching():
             self.mesh.move()

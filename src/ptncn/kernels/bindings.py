@@ -61,7 +61,7 @@ def address(name: str, array: NDArray[Any], dtype: DTypeLike, *shape: int) -> ct
     return ctypes.c_void_p(array.ctypes.data)
 
 
-VERSION = 5
+VERSION = 6
 """PTNCN_VERSION of the header that this package expects."""
 
 
@@ -87,7 +87,8 @@ def structure(name: str) -> Any:
     library = load()
     assert library is not None
     layout = dict(part.split(":") for part in library.ptncn_layout().decode().split(";"))
-    types = {"int64_t": ctypes.c_int64, "double": ctypes.c_double, "pointer": ctypes.c_void_p}
+    types = {"int64_t": ctypes.c_int64, "double": ctypes.c_double}
+    types |= dict.fromkeys(("pointer", "Exchange", "Arrive"), ctypes.c_void_p)
     fields: list[tuple[str, Any]] = []
     for field in layout[name].rstrip(",").split(","):
         kind, own = field.split()

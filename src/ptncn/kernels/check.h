@@ -133,7 +133,11 @@ static int check_step(const Network *net, const Step *step) {
     int refusal = check_network(net);
     if (refusal) return refusal;
     REFUSE_UNLESS(within(step->rows, 1, MOST_ROWS) && within(step->threads, 1, MOST_THREADS), BAD_SIZE);
-    REFUSE_UNLESS(within(step->phase, 0, PHASES - 1), BAD_CODE);
+    REFUSE_UNLESS(within(step->phase, 0, PHASES - 1) && within(step->split, 0, SPLITS - 1), BAD_CODE);
+    if (step->split != UNDIVIDED) {
+        REFUSE_UNLESS(within(step->parts, 1, MOST_UNITS) && within(step->part, 0, step->parts - 1), BAD_SIZE);
+        REFUSE_UNLESS(step->exchange && step->arrive, BAD_COUNT);
+    }
     const int64_t *n = net->sizes.data, L = net->layers, rows = step->rows;
     int64_t total = 0;
     for (int64_t k = 0; k <= L; k++) total += n[k];
@@ -174,7 +178,7 @@ static int check_slots(const Network *net, const Step *step, const Slots *slots)
     if (refusal) return refusal;
     REFUSE_UNLESS(net->real_bytes == 4 && step->phase == LEARN && net->teaching == COUPLED, BAD_CODE);
     REFUSE_UNLESS(step->rows == 1 && absent(step->observed) && absent(step->teaches), BAD_COUNT);
-    REFUSE_UNLESS(absent(step->held) && absent(step->queued), BAD_QUEUE);
+    REFUSE_UNLESS(absent(step->held) && absent(step->queued) && step->split == UNDIVIDED, BAD_QUEUE);
     const int64_t *n = net->sizes.data, *which = slots->which.data, rows = slots->which.count, count = slots->steps.count;
     int64_t hidden = 0;
     for (int64_t k = 1; k <= net->layers; k++) hidden += n[k];

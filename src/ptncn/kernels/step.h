@@ -11,7 +11,7 @@
 
 #include "export.h"
 
-#define PTNCN_VERSION 5
+#define PTNCN_VERSION 6
 
 /* Codes: their values are part of the interface, so new ones go at the end */
 enum { PREDICT, OBSERVE, LEARN, PHASES };                                                 /* Step.phase */
@@ -23,6 +23,7 @@ enum { SUM, MEAN, SUM_THEN_MEAN, REDUCTIONS };                                  
 enum { COUPLED, SMALL, TEACHINGS };                                                       /* Network.teaching */
 enum { PRODUCTS, ACTIVATING, NORMS, UPDATES, CLOCKS };                                    /* Step.clock */
 enum { R, W, E, B, C, G, WRITE, RATE, ANGLE, KINDS };                                     /* Network.matrices */
+enum { UNDIVIDED, BY_ROWS, BY_COLUMNS, SPLITS };                                          /* Step.split */
 
 /* Elements that C may access. If there are none, `data` is NULL and `count` 0. */
 #define SPAN_FIELDS(F) F(pointer, data) F(int64_t, count)
@@ -70,7 +71,9 @@ enum { R, W, E, B, C, G, WRITE, RATE, ANGLE, KINDS };                           
     F(Span, held)                                  /* Held (layers), or absent where there is no memory */        \
     F(Span, queued)                                /* int64_t (layers · KINDS): rows in each queue, or absent */  \
     F(Span, clock)                                 /* double (CLOCKS): seconds are added, or absent */            \
-    F(Rule, rule) F(Rule, rule_error) F(Rule, rule_bias) /* for most weights, for E, and for biases */
+    F(Rule, rule) F(Rule, rule_error) F(Rule, rule_bias) /* for most weights, for E, and for biases */            \
+    F(int64_t, split) F(int64_t, part) F(int64_t, parts) /* this process makes one part of the products with R, W, E */ \
+    F(Exchange, exchange) F(Arrive, arrive)        /* how it gets the others; NULL where products are undivided */
 
 /* A step of an optimiser alone: weights (from, to) step against preᵀ post */
 #define UPDATE_FIELDS(F)                                                                                          \
@@ -93,6 +96,8 @@ enum { R, W, E, B, C, G, WRITE, RATE, ANGLE, KINDS };                           
     F(Span, x) F(Span, y)                          /* float (rows, n0) and (rows, N − n0) */
 
 typedef void *pointer;
+typedef void (*Exchange)(void *out, int64_t rows, int64_t to); /* fetch the other parts of (rows, to); may go on until */
+typedef int64_t (*Arrive)(void);                                /* this, which waits; not 0 if they do not come */
 #define DECLARE(type, name) type name;
 typedef struct { SPAN_FIELDS(DECLARE) } Span;
 typedef struct { MATRIX_FIELDS(DECLARE) } Matrix;
@@ -113,7 +118,8 @@ typedef struct { SLOTS_FIELDS(DECLARE) } Slots;
     F(BAD_COUNT, "a tensor does not have the size that the network and the batch ask for")                        \
     F(BAD_QUEUE, "a queue of updates has no room for this batch")                                                 \
     F(BAD_MOMENTS, "the optimiser's moments are missing")                                                         \
-    F(NO_MEMORY, "not enough memory for a step")
+    F(NO_MEMORY, "not enough memory for a step")                                                                  \
+    F(LOST_PART, "another process did not send its part of a product")
 #define LIST(code, message) code,
 enum { REFUSALS(LIST) REFUSAL_COUNT };
 

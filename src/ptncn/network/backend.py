@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -23,7 +23,7 @@ from ptncn.network.layers import Layer
 from ptncn.network.memory import Memory
 from ptncn.network.state import PTNCNState
 from ptncn.network.statistics import UsualFeedback
-from ptncn.updates import Group, LocalLearning, Synapses
+from ptncn.updates import Group, LocalLearning
 
 SMALL = 1 << 18
 """Weights of a network that fits in the processor's caches, so that norms are checked after each step."""
@@ -44,6 +44,20 @@ _address: Any = Tensor.data_ptr
 _is_contiguous: Any = Tensor.is_contiguous
 
 Outputs = tuple[Tensor, Tensor, list[Tensor], list[Tensor], list[Tensor]]
+
+
+class Sharing(Protocol):
+    """How processes divide the products of a step among them, for `kernels/step.h`."""
+
+    def fields(self, dtype: torch.dtype) -> dict[str, int]:
+        """Fields of `Step`: `split`, `part`, `parts`, `exchange` and `arrive`."""
+
+    def raise_failure(self) -> None:
+        """Raise what went wrong in an exchange, if anything did."""
+
+    @property
+    def by_columns(self) -> bool:
+        """Whether a process changes only some columns of the weights."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +87,7 @@ class Kernel:
         feedback: UsualFeedback | None,
         output: Distribution,
         config: Config,
+        sharing: Sharing | None = None,
     ) -> None:
         library = kernels.load()
         assert library is not None
@@ -80,6 +95,8 @@ class Kernel:
         self._step_type = kernels.structure("Step")
         self.weights = {name: part for layer in layers for name, part in layer.synapses().items()}
         self.small = sum(part.weight.numel() for part in self.weights.values()) <= SMALL
+        self.small = self.small and not (sharing is not None and sharing.by_columns)  # rows of weights are incomplete
+        self.sharing = sharing
         self.dtype = layers[0].W.weight.dtype
         self.sizes = [layers[0].W.weight.shape[1], *(layer.W.weight.shape[0] for layer in layers)]
         self.learning = learning
@@ -132,7 +149,7 @@ class Kernel:
             step.square_decay, step.square_weight = feedback.decay, feedback.weight(feedback.updates + learn)
         if learn:
             step.rule, step.rule_error, step.rule_bias = self.learning.rules(self._groups)
-        kernels.check("step", self._function(ctypes.byref(self._network), ctypes.byref(step)))
+        self._call(step)
         del held, memories
         if learn:
             self.learning.note_update(self.weights, postponed, rows, projected=self.small)
@@ -147,7 +164,7 @@ class Kernel:
         plan, step, outputs = self._begin(state.batch_size, _PREDICT)
         step.corrected, step.corrected_count = kernels.span(state.corrected, self.dtype)
         held = self._add_queues(step), self._add_memories(step, state.held)
-        kernels.check("step", self._function(ctypes.byref(self._network), ctypes.byref(step)))
+        self._call(step)
         del held
         return outputs[:, : plan.sizes[0]].view(plan.rows, -1)
 
@@ -178,6 +195,12 @@ class Kernel:
         self.clock = torch.zeros(len(CLOCKS), dtype=torch.float64)
         return self.clock
 
+    def _call(self, step: Any) -> None:
+        code = self._function(ctypes.byref(self._network), ctypes.byref(step))
+        if code and self.sharing is not None:
+            self.sharing.raise_failure()
+        kernels.check("step", code)
+
     def _begin(self, rows: int, phase: int) -> tuple[_Plan, Any, Tensor]:
         """The arguments of a call, with room for its results."""
         plan = self._plan
@@ -201,6 +224,8 @@ class Kernel:
         offsets = tuple(bytes_each * sum(counts[:i]) for i in range(len(counts)))
         fields = ("prediction_count", "logits_count", "e_count", "z_count", "y_count")
         step = kernels.new("Step", rows=rows, **dict(zip(fields, counts, strict=True)))
+        for name, value in (self.sharing.fields(self.dtype) if self.sharing is not None else {}).items():
+            setattr(step, name, value)
         return _Plan(rows, sizes, sum(sizes), offsets, step)
 
     def _make_room(self, step: Any, rows: int) -> list[str]:
@@ -306,17 +331,18 @@ def bind_kernel(
     feedback: UsualFeedback | None,
     output: Distribution,
     config: Config,
+    sharing: Sharing | None = None,
 ) -> Kernel | None:
     """The kernel for this network, or None if its rules or the machine need PyTorch."""
     codes = [_code(phi) for phi in (*(layer.phi for layer in layers), *(layer.phi_o for layer in layers[1:]))]
     known = None not in (*codes, output.kernel_code, learning.optimizer.kernel_code) and not config.xi
     known = known and config.readout == "delta"
     parts = [part for layer in layers for part in layer.synapses().values()]
-    known = known and all(type(part) is Synapses for part in parts)
+    known = known and all(part.whole for part in parts)
     weights = [part.weight for part in parts]
     shapes = [weight.shape for weight in weights]
     usable = all(weight.is_cpu and weight.is_contiguous() for weight in weights)
     usable = usable and len(layers) <= kernels.MOST_LAYERS and max(map(max, shapes)) <= kernels.MOST_UNITS
     if not known or not usable or kernels.load() is None:
         return None
-    return Kernel(layers, learning, feedback, output, config)
+    return Kernel(layers, learning, feedback, output, config, sharing)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from ptncn.network.activations import Activation
-from ptncn.network.backend import Kernel
+from ptncn.network.backend import Kernel, Sharing
 from ptncn.network.config import Config
 from ptncn.network.layers import Layer, MakeSynapses, learning_groups, paper_views, view_layers
 from ptncn.updates import LocalLearning, Synapses
@@ -115,6 +115,7 @@ class LayeredModule(nn.Module):
         self._bound: list[Kernel | None] = []  # the kernel, once requested
         self._gate = Gate()
         self._make_synapses: MakeSynapses = _plain
+        self._sharing: Sharing | None = None
         synapses = self._synapses()
         self.learning = LocalLearning(synapses, learning_groups(synapses, config), config)
 
@@ -141,10 +142,13 @@ class LayeredModule(nn.Module):
                     views = self._views = self._view_parameters()
         return views
 
-    def share(self, make: MakeSynapses) -> None:
-        """Use the `Synapses` that `make` builds from names and weights, such as those that ranks share."""
+    def share(self, make: MakeSynapses, sharing: Sharing | None = None) -> None:
+        """Use the `Synapses` that `make` builds from names and weights, such as those that ranks share.
+
+        `sharing` is for the kernel, which needs whole matrices.
+        """
         self._forget_views()
-        self._make_synapses = make
+        self._make_synapses, self._sharing = make, sharing
 
     def _synapses(self) -> dict[str, Synapses]:
         """R1, W1, E1, b1, c1, R2, …"""

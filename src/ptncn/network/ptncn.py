@@ -350,6 +350,11 @@ class PTNCN(LayeredModule):
             first.E.write().add_(change[: len(parts[0])].T)
             del updates["E1"]
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the kernel takes the steps."""
+        return self._backend()[1] is not None
+
     def _backend(self) -> tuple[list[Layer], Kernel | None]:
         """The layers, and the compiled step unless there is none or `compiled` is False."""
         layers = self.layers
@@ -360,7 +365,8 @@ class PTNCN(LayeredModule):
             self._bound = bound = []
         if not bound:
             with self._gate.writing:
-                bound = self._bound or [bind_kernel(layers, self.learning, self.feedback, self.output, self.config)]
+                rules = layers, self.learning, self.feedback, self.output, self.config
+                bound = self._bound or [bind_kernel(*rules, self._sharing)]
                 self._bound = bound
         return layers, bound[0]
 

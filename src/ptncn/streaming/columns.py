@@ -156,7 +156,7 @@ class Columns:
             places = self._places(block.names)
         columns: list[Sequence[float]] = []
         bad: list[tuple[int, RowError]] = []
-        keys = self.keys(block) or [None] * len(block)
+        keys: Sequence[str | None] = self.keys(block) or [None] * len(block)
         for name in names:
             place = places.get(name)
             values = [None] * len(block) if place is None else [row[place] for row in block.rows]
@@ -219,6 +219,7 @@ class Columns:
     ) -> dict[str, Any]:
         """(n, target_width) entries as one column for each target: numbers, or labels of categories; see `decode`."""
         found: dict[str, Any] = {}
+        whose: Sequence[str | None] = keys or [None] * len(entries)
         at = 0
         for name in self.names:
             size = self._size(name)
@@ -228,7 +229,7 @@ class Columns:
                     None
                     if row[0] != row[0]
                     else self._likeliest(self._labels(name, key)[: None if known is None else known[name][i]], row)
-                    for i, (row, key) in enumerate(zip(part.tolist(), keys or [None] * len(part), strict=True))
+                    for i, (row, key) in enumerate(zip(part.tolist(), whose, strict=True))
                 ]
             else:
                 found[name] = part[:, 0]

@@ -106,6 +106,9 @@ class Synapses:
     products include the queue: x W + (x Pᵀ) Q. The result is the same up to rounding.
     """
 
+    whole = True
+    """Whether `weight` is the whole matrix, and products with it need nothing else."""
+
     def __init__(self, weight: Tensor) -> None:
         self.weight = weight
         self.queues = True
