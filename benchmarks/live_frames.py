@@ -34,7 +34,8 @@ from ptncn.live import Pace, Server, StreamPage, WorldPage
 from ptncn.streaming import Stream
 
 DAY = 86_400
-ROUNDS = 10
+SECONDS = 220.0
+"""No round begins later than this after the first."""
 ALONE, BROWSER, SLOW, STUCK = "no visitor", "browser", "browser slowed down 20 times", "visitor who never reads"
 SPINNING, SLOW_ELSEWHERE = "no visitor, a busy loop", "no visitor, an empty page slowed down 20 times"
 NEIGHBOURS = (ALONE, SPINNING, SLOW_ELSEWHERE, BROWSER, SLOW, STUCK)
@@ -122,7 +123,8 @@ def stream(window: Window, others: list[int]) -> dict[str, Any]:
     """What the learner of a stream gets done beside each neighbour, in rounds that begin with another one each time."""
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in NEIGHBOURS}
     drawing: list[float] = []
-    for turn in range(ROUNDS):
+    begun, turn = time.monotonic(), 0
+    while time.monotonic() - begun < SECONDS:
         shift = turn % len(NEIGHBOURS)
         for name in (*NEIGHBOURS[shift:], *NEIGHBOURS[:shift]):
             page = StreamPage(Stream(make_feed(DAY), horizon=24), "feed.csv", Pace("max"))
@@ -132,9 +134,10 @@ def stream(window: Window, others: list[int]) -> dict[str, Any]:
                 if name == BROWSER:
                     time.sleep(1)
                     drawing += window.run(TIME_DRAWING)
+        turn += 1
     return {
         "rows": DAY,
-        "rounds": ROUNDS,
+        "rounds": turn,
         "percent_of_no_visitor": {name: compare(found, runs[ALONE]) for name, found in runs.items() if name != ALONE},
         "runs": {name: {what: [run[what] for run in found] for what in found[0]} for name, found in runs.items()},
         "milliseconds_from_press_to_picture": {
