@@ -19,7 +19,7 @@ class BuildKernel(build_ext):
             super().build_extension(ext)
             return
         plain = ["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math"]
-        ext.extra_compile_args = plain
+        ext.extra_compile_args, ext.libraries = plain, ["m"]
         if ext.name != "ptncn.kernels._step":
             super().build_extension(ext)
             return

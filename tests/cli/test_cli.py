@@ -43,3 +43,23 @@ def test_help_imports_no_command():
     code = "import sys, ptncn.cli; print(sorted(name for name in sys.modules if name.startswith(('ptncn.', 'torch'))))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said == "['ptncn.cli']\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["stream", "--horizon", "x", "feed.csv"],
+        ["stream", "--horizon", "-1", "feed.csv"],
+        ["train", "ptncn"],
+        ["train", "ptncn", "digits", "--nosuch", "3"],
+        ["nosuch"],
+        ["data", "nosuch"],
+        ["live", "--port", "99999999"],
+    ],
+)
+def test_arguments_that_cannot_be_are_refused_on_one_line(arguments):
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+    assert "--help" in result.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,6 +31,26 @@ COMMANDS = {
 
 class LazyGroup(TyperGroup):
     """Imports a command only when it is called, so that `ptncn --help` is quick."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run a command; what is wrong with its arguments is said on one line, as all other errors."""
+        if not extra.get("standalone_mode", True):
+            return super().main(*args, **extra)
+        try:
+            code = super().main(*args, **{**extra, "standalone_mode": False})
+        except typer.Abort:
+            sys.exit(1)
+        except Exception as error:
+            if not hasattr(error, "format_message"):  # those of click, which Typer uses or contains
+                raise
+            if type(error).__name__ == "NoArgsIsHelpError":
+                error.show()  # type: ignore[attr-defined]
+            else:
+                context = getattr(error, "ctx", None)
+                hint = "" if context is None else f"; see {context.command_path} --help"
+                print(f"Error: {' '.join(error.format_message().split()).rstrip('.')}{hint}", file=sys.stderr)
+            sys.exit(error.exit_code)  # type: ignore[attr-defined]
+        sys.exit(code if isinstance(code, int) else 0)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
