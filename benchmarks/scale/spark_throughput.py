@@ -53,7 +53,7 @@ def cpu(process: psutil.Process) -> dict[str, float]:
     return total
 
 
-def on_spark(folder: Path, horizon: int, cores: int, warm_up: int) -> dict[str, Any]:
+def on_spark(folder: Path, horizon: int, cores: int, warm_up: int, keep: int) -> dict[str, Any]:
     """Batch by batch, a file each. In the first ones workers start, and the JVM compiles its code."""
     from ptncn import spark
 
@@ -61,7 +61,7 @@ def on_spark(folder: Path, horizon: int, cores: int, warm_up: int) -> dict[str, 
     session.sparkContext.setLogLevel("ERROR")
     readings = session.readStream.schema("time double, device string, load double").option("header", True)
     readings = readings.option("maxFilesPerTrigger", 1).csv(str(folder))
-    table = spark.forecast(readings, key="device", targets=["load"], timestamp="time", horizon=horizon)
+    table = spark.forecast(readings, key="device", targets=["load"], timestamp="time", horizon=horizon, keep=keep)
     places = {"path": str(folder.parent / "out"), "checkpointLocation": str(folder.parent / "checkpoint")}
     query = table.writeStream.format("json").options(**places).trigger(processingTime="0 seconds").start()
     marks: dict[int, tuple[float, dict[str, float], Any]] = {}
@@ -95,6 +95,7 @@ def main() -> None:
     parser.add_argument("--warm-up", type=int, default=3, help="batches that are not timed")
     parser.add_argument("--horizon", type=int, default=2)
     parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--keep", type=int, default=1000, help="streams that a worker keeps decoded")
     parser.add_argument("--part", choices=("bank", "spark"), help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -102,7 +103,8 @@ def main() -> None:
         print(json.dumps(one_process(arguments.folder, arguments.horizon, arguments.warm_up)))
         return
     if arguments.part == "spark":
-        print(json.dumps(on_spark(arguments.folder, arguments.horizon, arguments.cores, arguments.warm_up)))
+        rest = arguments.horizon, arguments.cores, arguments.warm_up, arguments.keep
+        print(json.dumps(on_spark(arguments.folder, *rest)))
         return
     runs = []
     for shape in arguments.shapes:
@@ -114,7 +116,7 @@ def main() -> None:
             found: dict[str, Any] = {"keys": keys, "rows_a_key_and_batch": rows}
             for part in ("bank", "spark"):
                 command = [sys.executable, __file__, "--part", part, "--folder", str(folder)]
-                for name in ("horizon", "cores", "warm_up"):
+                for name in ("horizon", "cores", "warm_up", "keep"):
                     command += [f"--{name.replace('_', '-')}", str(getattr(arguments, name))]
                 one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}
                 done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=ROOT, env=one_thread)
@@ -130,7 +132,7 @@ def main() -> None:
             flush=True,
         )
         settings = {"cores_of_spark": arguments.cores, "horizon": arguments.horizon}
-        settings |= {"batches": arguments.batches, "warm_up": arguments.warm_up}
+        settings |= {"batches": arguments.batches, "warm_up": arguments.warm_up, "keep": arguments.keep}
         write("spark-throughput", {**settings, "runs": runs})
 
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 pd = pytest.importorskip("pandas", reason="needs pandas: make test-spark")
+pa = pytest.importorskip("pyarrow", reason="needs pyarrow: make test-spark")
+types = pytest.importorskip("pyspark.sql.types", reason="needs pyspark: make test-spark")
 
+from ptncn.spark.forecasts import output_schema  # noqa: E402
+from ptncn.spark.packing import arrow_schema, unpacking  # noqa: E402
 from ptncn.spark.processor import StreamProcessor  # noqa: E402
 from ptncn.streaming import Stream  # noqa: E402
 from ptncn.streaming.storage import BlobError  # noqa: E402
 
 OPTIONS = {"key": "device", "targets": ("load",), "timestamp": "time", "horizon": 1}
-COLUMNS = ["key", "index", "timestamp", "load", "load_predicted", "load_ahead1", "alarm", "silent"]
+KINDS = {"device": types.StringType(), "time": types.DoubleType(), "load": types.DoubleType()}
+INPUTS = types.StructType([types.StructField(name, kind) for name, kind in KINDS.items()])
+OUTPUTS = output_schema(["load"], 1)
 
 
 class Handle:
@@ -33,19 +38,21 @@ class Handle:
 
 
 def started(handle: Handle, timeout: float | None = None) -> StreamProcessor:
-    processor = StreamProcessor(OPTIONS, ["device", "time", "load"], COLUMNS, timeout, keep=3)
+    processor = StreamProcessor(OPTIONS, INPUTS, OUTPUTS, timeout, keep=3)
     processor.init(handle)
     return processor
 
 
 def table(*rows: tuple[float, float]) -> pd.DataFrame:
     """Rows of a device, packed into one."""
-    times, loads = map(np.array, zip(*rows, strict=True))
-    return pd.DataFrame({"device": ["a"], "time": [times], "load": [loads]})
+    times, loads = zip(*rows, strict=True)
+    batch = pa.RecordBatch.from_pydict({"time": times, "load": loads}, schema=arrow_schema(INPUTS))
+    return pd.DataFrame({"c0": ["a"], "c1": [batch.serialize().to_pybytes()]})
 
 
 def unpacked(said: list[pd.DataFrame]) -> pd.DataFrame:
-    return pd.concat(said).set_axis(COLUMNS, axis=1).explode(COLUMNS[1:], ignore_index=True)
+    batches = unpacking(OUTPUTS)([pa.RecordBatch.from_pandas(part, preserve_index=False) for part in said])
+    return pa.Table.from_batches(list(batches)).to_pandas()
 
 
 NOW = SimpleNamespace(getCurrentProcessingTimeInMs=lambda: 1000)

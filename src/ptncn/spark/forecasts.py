@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from ptncn.spark.packing import KEY, arrays, packed, unpacked
+from ptncn.spark.packing import KEY, packed, packed_schema, unpacked
 from ptncn.spark.processor import StreamProcessor
 from ptncn.spark.session import ROCKSDB, check_packages
 from ptncn.streaming.stream import Stream
@@ -59,17 +59,18 @@ def forecast(
         conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     schema = output_schema(names, horizon, categorical)
     inputs = list(dict.fromkeys([key, timestamp, *names, *features]))
+    chosen = df.select(*(f"`{name}`" for name in inputs))
     forecasts = (
-        packed(df.select(*(f"`{name}`" for name in inputs)))
+        packed(chosen)
         .groupBy(KEY)
         .transformWithStateInPandas(
-            statefulProcessor=StreamProcessor(settings, inputs, schema.names, timeout, keep),
-            outputStructType=arrays(schema),
+            statefulProcessor=StreamProcessor(settings, chosen.schema, schema, timeout, keep),
+            outputStructType=packed_schema(schema),
             outputMode="append",
             timeMode="none" if timeout is None else "processingTime",
         )
     )
-    return unpacked(forecasts, schema.names)
+    return unpacked(forecasts, schema)
 
 
 def output_schema(targets: Sequence[str], horizon: int, categorical: Sequence[str] = ()) -> StructType:

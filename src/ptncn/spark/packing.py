@@ -1,11 +1,14 @@
-"""Rows of a key as one row of arrays: Spark's `transformWithStateInPandas` handles each row it is given in Python.
+"""Rows of a key as one row with one binary column, and back.
 
-Columns are called c0, c1, … in between, because Spark does not accept every name there.
+Spark's `transformWithStateInPandas` handles every row, and every column of the table for each key, in Python. So the
+rows of a key go in and out as the bytes of an Arrow batch, which the stages before and after it make and read for many
+keys at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,29 +18,32 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-KEY = "c0"
+KEY, ROWS = "c0", "c1"
+"""Columns in between."""
 
 
 def packed(df: DataFrame) -> DataFrame:
-    """All columns but the first, the key, as arrays: a row for each key of an Arrow batch, with its values in order."""
-    numbered = df.toDF(*_names(len(df.columns)))
-    return numbered.mapInArrow(pack, arrays(numbered.schema))
+    """A row for each key, the first column, of an Arrow batch; with the bytes of its rows, in order."""
+    return df.mapInArrow(pack, packed_schema(df.schema))
 
 
-def arrays(schema: StructType) -> StructType:
-    """The same with all columns but the first as arrays."""
-    from pyspark.sql.types import ArrayType, StructField, StructType
+def packed_schema(schema: StructType) -> StructType:
+    from pyspark.sql.types import BinaryType, StructField, StructType
 
-    kinds = [field.dataType for field in schema]
-    kinds[1:] = [ArrayType(kind) for kind in kinds[1:]]
-    return StructType([StructField(name, kind) for name, kind in zip(_names(len(kinds)), kinds, strict=True)])
+    return StructType([StructField(KEY, schema[0].dataType), StructField(ROWS, BinaryType())])
 
 
-def unpacked(df: DataFrame, names: Iterable[str]) -> DataFrame:
-    """The rows of a table like that of `arrays`, with these columns."""
-    from pyspark.sql import functions
+def unpacked(df: DataFrame, schema: StructType) -> DataFrame:
+    """The rows of a table like that of `packed`, whose bytes hold all columns of `schema` but the first."""
+    return df.mapInArrow(unpacking(schema), schema)
 
-    return df.select(KEY, functions.inline(functions.arrays_zip(*df.columns[1:]))).toDF(*names)
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Of the bytes: all columns but the first."""
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return pa.schema(list(to_arrow_schema(schema))[1:])
 
 
 def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -48,10 +54,26 @@ def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             keys = batch.column(0).dictionary_encode(null_encoding="encode")
             codes = keys.indices.to_numpy()
             order = np.argsort(codes, kind="stable")
-            starts = np.searchsorted(codes[order], np.arange(len(keys.dictionary) + 1)).astype(np.int32)
-            lists = [pa.ListArray.from_arrays(starts, column.take(order)) for column in batch.columns[1:]]
-            yield pa.RecordBatch.from_arrays([keys.dictionary, *lists], names=batch.schema.names)
+            starts = np.searchsorted(codes[order], np.arange(len(keys.dictionary) + 1)).tolist()
+            rows = pa.RecordBatch.from_arrays([part.take(order) for part in batch.columns[1:]], batch.schema.names[1:])
+            parts = [rows.slice(start, end - start) for start, end in pairwise(starts)]
+            blobs = pa.array([part.serialize().to_pybytes() for part in parts], pa.binary())
+            yield pa.RecordBatch.from_arrays([keys.dictionary, blobs], names=[KEY, ROWS])
 
 
-def _names(count: int) -> list[str]:
-    return [f"c{number}" for number in range(count)]
+def unpacking(schema: StructType) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The reverse of `pack`, for rows with this schema."""
+
+    def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        inside, names = arrow_schema(schema), schema.names
+        for batch in batches:
+            parts = [pa.ipc.read_record_batch(blob.as_buffer(), inside) for blob in batch.column(1)]
+            if parts:
+                rows = pa.Table.from_batches(parts).combine_chunks()
+                keys = batch.column(0).take(np.repeat(np.arange(len(parts)), [part.num_rows for part in parts]))
+                columns = [part.combine_chunks() for part in rows.columns]
+                yield pa.RecordBatch.from_arrays([keys, *columns], names=names)
+
+    return unpack

@@ -1,12 +1,14 @@
-"""What Spark calls with the rows of a key, packed into arrays."""
+"""What Spark calls with the rows of a key, as the bytes of an Arrow batch."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ptncn.spark.packing import KEY, ROWS, arrow_schema
 from ptncn.streaming.results import Results
 from ptncn.streaming.sources import Block, StreamError
 from ptncn.streaming.storage import BlobError
@@ -15,6 +17,7 @@ from ptncn.streaming.stream import Advance
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+    from pyspark.sql.types import StructType
 else:
     try:
         from pyspark.sql.streaming.stateful_processor import StatefulProcessor
@@ -27,19 +30,19 @@ class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  
 
     Arguments:
         options: those of the stream.
-        inputs, outputs: names of the columns, the key first; all others hold arrays.
+        inputs, outputs: columns of the rows, the key first; `packing` says how they come and go.
         timeout, keep: see `forecast`.
     """
 
     def __init__(
         self,
         options: Mapping[str, Any],
-        inputs: Sequence[str],
-        outputs: Sequence[str],
+        inputs: StructType,
+        outputs: StructType,
         timeout: float | None,
         keep: int,
     ) -> None:
-        self.options, self.inputs, self.outputs, self.keep = dict(options), list(inputs), list(outputs), keep
+        self.options, self.inputs, self.outputs, self.keep = dict(options), inputs, outputs, keep
         self.timeout = None if timeout is None else int(timeout * 1000)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -47,11 +50,12 @@ class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  
 
         torch.set_num_threads(1)
         self.handle, self.advance = handle, _advance(self.options, self.keep)
+        self.reads, self.writes = arrow_schema(self.inputs), arrow_schema(self.outputs)
         self.blob = handle.getValueState("stream", "blob binary, seen long")
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
         state, seen = self.blob.get() or (None, 0)
-        block = self._block(key[0], list(rows), seen)
+        block = self._block(key[0], [blob for part in rows for blob in part.iloc[:, -1]], seen)
         try:
             state, results = self.advance.block(None if state is None else bytes(state), block)
         except (BlobError, StreamError) as error:
@@ -73,28 +77,33 @@ class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  
     def close(self) -> None:
         pass
 
-    def _block(self, key: Any, parts: Sequence[pd.DataFrame], seen: int) -> Block:
+    def _block(self, key: Any, blobs: Sequence[bytes], seen: int) -> Block:
         """The rows of a key in the order of time."""
         import pandas as pd
+        import pyarrow as pa
 
-        columns = {
-            name: np.concatenate([array for part in parts for array in part.iloc[:, number]])
-            for number, name in enumerate(self.inputs)
-            if number
-        }
-        times = pd.Series(columns[self.options["timestamp"]])
-        if not times.is_monotonic_increasing:
-            order = times.sort_values(kind="stable").index
-            columns = {name: column[order] for name, column in columns.items()}
-        rows: list[Sequence[Any]] = list(zip([key] * len(times), *map(_values, columns.values()), strict=True))
-        return Block(tuple(self.inputs), rows, list(range(seen + 1, seen + 1 + len(rows))))
+        batches = [pa.ipc.read_record_batch(pa.py_buffer(blob), self.reads) for blob in blobs]
+        columns = [column.to_pylist() for column in pa.Table.from_batches(batches).columns]
+        times = columns[self.reads.get_field_index(self.options["timestamp"])]
+        rows: list[Sequence[Any]] = list(zip([key] * len(times), *columns, strict=True))
+        if not _is_sorted(times):
+            order = pd.Series(times).sort_values(kind="stable").index
+            rows = [rows[place] for place in order]
+        return Block(tuple(self.inputs.names), rows, list(range(seen + 1, seen + 1 + len(rows))))
 
-    def _table(self, key: Any, rows: int, arrays: Mapping[str, Any]) -> pd.DataFrame:
-        """One row; all its arrays have as many values."""
+    def _table(self, key: Any, rows: int, columns: Mapping[str, Any]) -> pd.DataFrame:
+        """One row with the bytes of `rows` rows."""
         import pandas as pd
+        import pyarrow as pa
 
-        known = {"key": str(key), **arrays}
-        return pd.DataFrame({f"c{i}": [known.get(name, [None] * rows)] for i, name in enumerate(self.outputs)})
+        arrays = [
+            pa.array(columns[field.name], field.type, from_pandas=True)
+            if field.name in columns
+            else pa.nulls(rows, field.type)
+            for field in self.writes
+        ]
+        blob = pa.RecordBatch.from_arrays(arrays, schema=self.writes).serialize().to_pybytes()
+        return pd.DataFrame({KEY: [str(key)], ROWS: [blob]})
 
 
 _made: dict[str, Advance] = {}
@@ -108,12 +117,11 @@ def _advance(options: Mapping[str, Any], keep: int) -> Advance:
     return _made[known]
 
 
-def _values(array: np.ndarray) -> list[Any]:
-    """None where a text is missing."""
-    values: list[Any] = array.tolist()
-    if array.dtype == object:
-        return [None if value is None or value != value else value for value in values]
-    return values
+def _is_sorted(times: Sequence[Any]) -> bool:
+    try:
+        return all(map(operator.le, times, times[1:]))
+    except TypeError:  # some are missing
+        return False
 
 
 def _columns(results: Results, seen: int) -> dict[str, Any]:

@@ -45,6 +45,9 @@ class Processor:
         self.clock = Clock(gaps=options.gaps, order=options.order, format=options.time_format)
         self._learner, self.network = learner, network
         self._engine: Engine | None = None
+        self._options_tree = asdict(options)
+        self._described: tuple[Engine | None, dict[str, Any]] | None = None
+        """The engine, and how its learner was made."""
         self._made_for: Any = None
         """Learner and columns of the blob that the engine was made for: those of many keys share one."""
         self._keys = KeyTable(options.key_limit if options.key is not None else None)
@@ -292,11 +295,18 @@ class Processor:
             raise StreamError(f"unknown key {key!r}; known are {', '.join(self.keys[:5])}, …")
         return self._place([key] if key is not None else None, [0])[0]
 
+    def _describe_learner(self) -> dict[str, Any]:
+        """What the learner was made with: copying it out of the engine only for that would cost a stream dearly that is
+        saved after a few rows."""
+        if self._described is None or self._described[0] is not self._engine:
+            learner = self.learner
+            self._described = self._engine, {"kind": learner.kind, "options": learner.options()}
+        return self._described[1]
+
     def _tree(self) -> dict[str, Any]:
-        learner = self.learner
         return {
-            "options": asdict(self.options),
-            "learner": {"kind": learner.kind, "options": learner.options()},
+            "options": self._options_tree,
+            "learner": self._describe_learner(),
             "forecaster": isinstance(self.engine, ForecasterEngine),
             "columns": self.columns.tree(),
             "stats": self.stats.tree(),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
@@ -180,7 +179,7 @@ class Stream(Processor):
     def load_bytes(self, data: bytes) -> None:
         """Restore the state that `to_bytes` wrote for a stream with the same options."""
         tree = unpack(data)
-        if tree["options"] != asdict(self.options):
+        if tree["options"] != self._options_tree:
             raise BlobError("state of a stream with other options")
         self._load_tree(tree)
 
