@@ -1,4 +1,4 @@
-"""The compiled kernel is optional: without a C compiler the package installs and works all the same."""
+"""The compiled kernel is optional: the package also installs and works without a C compiler."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ KERNEL = "src/ptncn/kernels"
 
 
 class BuildKernel(build_ext):
-    """Flags for the compiler at hand, and OpenMP where it has that."""
+    """Flags for this compiler, with OpenMP if it is supported."""
 
     def build_extension(self, ext: Extension) -> None:
         if self.compiler.compiler_type == "msvc":
@@ -23,7 +23,7 @@ class BuildKernel(build_ext):
         if ext.name != "ptncn.kernels._step":
             super().build_extension(ext)
             return
-        try:  # PyTorch for Linux brings the OpenMP runtime that GCC's code asks for: both share one pool of threads
+        try:  # PyTorch for Linux ships the OpenMP runtime that GCC uses, so both share one pool of threads
             ext.extra_compile_args, ext.extra_link_args = [*plain, "-fopenmp"], ["-fopenmp"]
             super().build_extension(ext)
         except (CompileError, LinkError):
@@ -31,11 +31,11 @@ class BuildKernel(build_ext):
             super().build_extension(ext)
 
     def get_ext_filename(self, fullname: str) -> str:
-        """A name that no import finds: ctypes loads the libraries, which are no Python modules."""
+        """A name that cannot be imported: ctypes loads the libraries, which are not Python modules."""
         return str(Path(*fullname.split("."))) + (".kernel.dll" if sys.platform == "win32" else ".kernel.so")
 
     def get_export_symbols(self, ext: Extension) -> list[str]:
-        return ext.export_symbols  # without the PyInit that a module has
+        return ext.export_symbols  # without the PyInit function of a module
 
 
 setup(

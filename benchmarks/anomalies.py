@@ -8,7 +8,7 @@ Planted anomalies are scored as in the Numenta Anomaly Benchmark (`nab_score.py`
 line with its default settings, as a CSV file with timestamps. SKAB and MGAB are read from `$PTNCN_DATA/streams`; there,
 detectors are compared by the area under the ROC curve over rows, which has no threshold.
 
-How like the Numenta Anomaly Benchmark a family is can be told from simple detectors, whose scores there are known: see
+Simple detectors, whose scores on the Numenta Anomaly Benchmark are known, show how similar a family is to it: see
 `simple_detectors.py` and `KNOWN`.
 """
 
@@ -44,7 +44,7 @@ CHOSEN_ON = {
     "transforms": (0, 1),
     "metrics": tuple(range(4)),
 }
-"""Seeds of each family by which the score was chosen; others are scored. Nothing was chosen on the other families."""
+"""Seeds that the score was chosen on, by family; other seeds are reported. Nothing was chosen on the other families."""
 FIRST_SEED = 200
 FAMILIES: dict[str, Series] = {
     "metrics": metrics.SERIES,
@@ -89,7 +89,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def through(file: File, folder: Path) -> dict[str, np.ndarray]:
-    """What `ptncn stream` says about a file: the columns `anomaly` and `value.predicted`."""
+    """The columns `anomaly` and `value.predicted` that `ptncn stream` writes for a file."""
     source, out = folder / "values.csv", folder / "out.csv"
     first = datetime(2014, 2, 14, 14, 30)
     assert file.seconds is not None
@@ -105,14 +105,14 @@ def through(file: File, folder: Path) -> dict[str, np.ndarray]:
 
 
 def score(values: np.ndarray, forecast: np.ndarray, **options: Any) -> Scores:
-    """Scores by other settings or forecasts."""
+    """Scores with other settings or forecasts."""
     scorer = Anomaly(AnomalySetting(columns=values.shape[1], **options))
     forecast = np.ascontiguousarray(forecast)
     return scorer.observe(values, forecast, rows=np.zeros(len(values), dtype=np.int64))
 
 
 def planted(series: Series, seeds: list[int]) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
-    """Of each detector, the score on each corpus, and its standard error."""
+    """The score of each detector on each corpus, and its standard error."""
     found: dict[str, list[float]] = {}
     errors: dict[str, list[float]] = {}
     for seed in seeds:
@@ -138,7 +138,7 @@ def planted(series: Series, seeds: list[int]) -> tuple[dict[str, list[float]], d
 
 
 def alarm_rates(files: list[File]) -> dict[str, list[float]]:
-    """Alarms a row as a share of the rate asked for, of each file."""
+    """Alarms per row of each file, divided by the requested rate."""
     with tempfile.TemporaryDirectory() as folder:
         forecasts = [through(file, Path(folder))["value.predicted"][:, None] for file in files]
     found: dict[str, list[float]] = {}
@@ -152,7 +152,7 @@ def alarm_rates(files: list[File]) -> dict[str, list[float]]:
 
 
 def labelled(folder: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Values and labels of the files of SKAB, and of the first 40,000 rows of those of MGAB."""
+    """Values and labels of the SKAB files, and of the first 40,000 rows of the MGAB files."""
     found = {}
     for path in sorted(folder.glob("skab-*.csv.gz")):
         with gzip.open(path, "rt") as lines:
@@ -189,7 +189,7 @@ def river_scores(values: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def areas(folder: Path) -> dict[str, dict[str, float]]:
-    """Of each file, the area under the ROC curve of each detector after the first 15 %."""
+    """The area under the ROC curve of each detector on each file, after the first 15 %."""
     table = {}
     for name, (values, labels) in labelled(folder).items():
         ours = np.array([out.anomaly or 0.0 for out in Stream(np.ascontiguousarray(values))])

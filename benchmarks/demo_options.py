@@ -1,4 +1,4 @@
-"""Choose the options of each learner of the demo, with another seed than the demo's.
+"""Choose the options of each learner of the demo, on a different seed than the demo's.
 
     python benchmarks/demo_options.py --out results/demo/options.json
     python benchmarks/demo_options.py --learners ptncn
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def kept(record: Path, measured: list[str]) -> list[dict[str, Any]]:
-    """What was found for the learners that are not measured now."""
+    """The recorded results of learners that are not measured now."""
     if not record.is_file() or set(measured) == set(TRIED):
         return []
     tried = json.loads(record.read_text(encoding="utf-8"))["tried"]

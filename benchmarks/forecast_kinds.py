@@ -1,11 +1,11 @@
-"""Forecasts of simulated series of many kinds beside simple rules: results/streams/kinds.json.
+"""Compare forecasts of simulated series of many kinds with simple rules: results/streams/kinds.json.
 
     python benchmarks/forecast_kinds.py                  # seeds that nothing was chosen on
     python benchmarks/forecast_kinds.py --seeds 0 1      # those that experts and rates were chosen on
 
 Demand, requests, sales, temperatures and others, as long as such series usually are. The forecaster has the default
-setting and finds seasons by itself; it has no network here. The rules: the value of each true season ago, the last
-value, and ridge regression on 48 lags, fitted again every 200 rows. The second half of a series is scored.
+setting, detects seasons itself, and has no network here. The rules are: the value one true season ago, the last value,
+and ridge regression on 48 lags, refitted every 200 rows. The second half of a series is scored.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ KINDS: dict[str, Callable[[Draw], Made]] = {
 
 
 def seasonal(y: np.ndarray, season: int, horizon: int) -> np.ndarray:
-    """After each row, the value a whole number of seasons before the one that is asked for."""
+    """After each row, the value a whole number of seasons before the forecast step."""
     back = np.arange(len(y)) + horizon - -(-horizon // season) * season
     return np.where(back >= 0, y[np.maximum(back, 0)], y)
 
@@ -182,7 +182,7 @@ def linear(y: np.ndarray, horizon: int) -> np.ndarray:
 
 
 def measure(y: np.ndarray, seasons: tuple[int, ...]) -> dict[str, dict[str, float]]:
-    """Mean absolute errors at each horizon: of the forecaster and of the rules."""
+    """Mean absolute errors of the forecaster and of the rules at each horizon."""
     forecaster = Forecaster(default_setting(1, HORIZONS[-1], 0))
     made = forecaster.observe(y[:, None].copy(), rows=np.zeros(len(y), dtype=np.int64)).mean[:, 0]
     found = {}
@@ -197,7 +197,7 @@ def measure(y: np.ndarray, seasons: tuple[int, ...]) -> dict[str, dict[str, floa
 
 
 def ratios(found: dict[str, dict[str, float]]) -> dict[str, float]:
-    """The forecaster's error at each horizon over that of the best rule."""
+    """The forecaster's error divided by that of the best rule, at each horizon."""
     return {h: e["forecaster"] / min(v for name, v in e.items() if name != "forecaster") for h, e in found.items()}
 
 

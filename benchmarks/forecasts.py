@@ -27,17 +27,17 @@ from river import compose, linear_model, preprocessing, time_series
 
 import ptncn.streaming
 from ptncn.streaming.options import default_learner
-from streams import STREAMS, make, rows
+from stream_models import STREAMS, make, rows
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / "results/streams/forecasts.json"
 HORIZONS = (1, 12, 24)
 EVERY = 5
-"""Rows from one forecast that is scored to the next, in streams of more than 1,500."""
+"""Rows between scored forecasts, in streams of more than 1,500 rows."""
 LONGEST = 6000
 LAGS, REFIT = 48, 200
 BLOCKS = 20
-"""Parts of a stream over which errors are averaged before their spread is taken."""
+"""Number of blocks of a stream whose mean errors give the spread."""
 FILES = {"ETTh1": ("ETTh1.csv.gz", 1, 24), "ETTh2": ("ETTh2.csv.gz", 1, 24), "exchange": ("exchange_rate.csv.gz", 0, 7)}
 CANDIDATES: dict[str, list[dict[str, Any]]] = {
     "SNARIMAX": [
@@ -63,7 +63,7 @@ CANDIDATES: dict[str, list[dict[str, Any]]] = {
         for target, lr in (("both", 3e-3), ("both", 1e-2), ("change", 1e-3), ("change", 3e-3))
     ],
 }  # fmt: skip
-"""Settings that rivals are tried with on streams that comparison.json does not have."""
+"""Settings of other models to try on streams that are not in comparison.json."""
 NAMES = [*STREAMS, *FILES]
 MODELS = (
     "ptncn",
@@ -80,7 +80,7 @@ MODELS = (
 
 
 def load(name: str) -> tuple[np.ndarray, int]:
-    """(T,) values and the season that rivals are told."""
+    """(T,) values, and the season that other models are given."""
     if name in STREAMS:
         return np.array([y for _, y in rows(name, 0)]), STREAMS[name].season
     file, header, season = FILES[name]
@@ -97,7 +97,7 @@ def polls(name: str) -> list[dict[str, float]]:
 def forecasts(
     model: str, setting: dict[str, Any], y: np.ndarray, season: int, known: list[dict[str, float]]
 ) -> Iterator[np.ndarray]:
-    """After each row, the next values as far as HORIZONS ask; `known` are the features of all rows, if any."""
+    """After each row, forecasts for HORIZONS; `known` are the features of all rows, if any."""
     last = HORIZONS[-1]
     match model:
         case "ptncn" | "esn-rls" | "lstm-tbptt" | "SNARIMAX" if known:
@@ -133,7 +133,7 @@ def forecasts(
 def with_features(
     model: str, setting: dict[str, Any], y: np.ndarray, season: int, known: list[dict[str, float]]
 ) -> Iterator[np.ndarray]:
-    """The same, given the features of the rows ahead; the last ones are repeated beyond the end."""
+    """The same with future features; the last ones are repeated beyond the end."""
     last = HORIZONS[-1]
     plans = [*known, *[known[-1]] * last]
     if model == "ptncn":
@@ -156,7 +156,7 @@ def every(y: np.ndarray) -> int:
 
 
 def linear(y: np.ndarray, last: int) -> Iterator[np.ndarray]:
-    """Ridge regression of each horizon on the last 48 values, refitted every 200 rows on all that was seen."""
+    """Ridge regression of each horizon on the last 48 values, refitted every 200 rows on all earlier rows."""
     weights = np.zeros((last, LAGS + 1))
     for t in range(len(y)):
         if (t >= 2 * LAGS and t % REFIT == 0) or t == 2 * LAGS:
@@ -229,8 +229,8 @@ def reservoir(y: np.ndarray, last: int, units: int = 100, forgetting: float = 0.
 
 @cache
 def chosen(model: str, name: str) -> dict[str, Any]:
-    """The setting of a rival: one chosen before, or the candidate with the least error in the second half of what is
-    not scored, as a share of that of copying and over all horizons."""
+    """The setting of another model: from comparison.json, or the candidate with the smallest error relative to copying,
+    over all horizons, in the second half of the rows that are not scored."""
     record = json.loads((ROOT / "results/streams/comparison.json").read_text(encoding="utf-8"))
     if name in record["results"].get(model, {}):
         return dict(record["results"][model][name]["setting"])

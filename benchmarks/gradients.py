@@ -30,7 +30,7 @@ CELLS = [("rnn", 1), ("lstm", 1), ("gru", 1), ("rhn", 1), ("rhn", 3)]
 
 
 def frames(steps: int, batch_size: int, input_size: int, seed: int = 0) -> Tensor:
-    """(T, B, n) mixtures of two sines with phases and speeds of their own, in [0, 1]."""
+    """(T, B, n) mixtures of two sines of different phases and speeds, in [0, 1]."""
     draw = torch.Generator().manual_seed(seed)
     speed = 0.1 + torch.rand(2, 1, batch_size, input_size, generator=draw, dtype=torch.float64)
     phase = 6.28 * torch.rand(2, 1, batch_size, input_size, generator=draw, dtype=torch.float64)
@@ -80,7 +80,7 @@ def row_estimates(adjoint: Tensor, state: Any) -> Tensor:
 
 
 def last_gradients(kind: str, depth: int, hidden_size: int, steps: int, draws: int, seed: int) -> Tensor:
-    """(draws, P) the recurrent gradient of the last of `steps` frames, weights held; every row is a draw."""
+    """(draws, P) the recurrent gradient of the last of `steps` frames with fixed weights; every row is a draw."""
     learner: Any = make(kind, input_size=5, hidden_size=hidden_size, depth=depth, dtype="float64")
     learner.generator.manual_seed(seed)
     state = learner.begin(draws)

@@ -33,7 +33,7 @@ def reached(learners: list[str]) -> dict[str, dict[str, float]]:
 
 
 def microstates() -> dict[str, dict[str, float]]:
-    """SAB on an endless pair of sines, by what it stores: the largest state it gets to, and its error."""
+    """SAB on an endless pair of sines, by what it stores: the largest value in its state, and its error."""
     found = {}
     for microstate in ("cell", "sum"):
         learner = make("lstm-sab", input_size=2, hidden_size=16, output="gaussian", lr=0.01, microstate=microstate)

@@ -12,7 +12,7 @@ import numpy as np
 
 FALSE_ALARM, MISS = 0.11, 1.0
 PROBATION, LONGEST_PROBATION = 0.15, 750
-"""The share of a file, and the most rows, at its beginning in which nothing counts."""
+"""The start of a file is not scored: at most this share of it, and at most this many rows."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class File:
     windows: list[tuple[int, int]]
     """First and last row around each anomaly."""
     seconds: np.ndarray | None = None
-    """(T,) when each row was taken."""
+    """(T,) the time of each row."""
 
 
 def probation(rows: int) -> int:
@@ -31,12 +31,12 @@ def probation(rows: int) -> int:
 
 
 def sigmoid(position: np.ndarray | float) -> np.ndarray:
-    """From 1 well before the end of a window, at −1, over 0 at its end to −1 long after."""
+    """The weight of a detection, by relative position: 1 well before the end of a window, 0 at its end, then −1."""
     return 2 / (1 + np.exp(np.clip(5 * np.asarray(position, dtype=float), -60, 60))) - 1
 
 
 def points(file: File, scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """What a file is worth at each of the ascending thresholds: at most the number of its windows."""
+    """The points of a file at each of the ascending thresholds; at most the number of its windows."""
     rows, begin = len(file.values), probation(len(file.values))
     outside, weight = np.ones(rows, dtype=bool), np.full(rows, -1.0)
     total = np.zeros(len(thresholds))
@@ -57,7 +57,7 @@ def points(file: File, scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray
 
 
 def table(files: list[File], scores: list[np.ndarray], candidates: int = 200) -> tuple[np.ndarray, np.ndarray]:
-    """(F, K) what each file is worth at each threshold; and the (K,) thresholds."""
+    """(F, K) the points of each file at each threshold, and the (K,) thresholds."""
     counted = np.concatenate([each[probation(len(each)) :] for each in scores])
     ranks = np.quantile(counted, 1 - np.logspace(-6, -0.5, candidates))
     thresholds = np.unique(np.append(ranks, counted.max() + 1))
@@ -65,7 +65,7 @@ def table(files: list[File], scores: list[np.ndarray], candidates: int = 200) ->
 
 
 def normal(worth: np.ndarray, windows: np.ndarray) -> np.ndarray:
-    """(K,) the score at each threshold: 0 for a detector that is silent and 100 for a perfect one."""
+    """(K,) the score at each threshold: 0 for a silent detector, 100 for a perfect one."""
     return 100 * (worth.sum(0) + MISS * windows.sum()) / ((1 + MISS) * windows.sum())
 
 
@@ -80,7 +80,7 @@ def evaluate(files: list[File], scores: list[np.ndarray], candidates: int = 200)
 def evaluate_drawn(
     files: list[File], scores: list[np.ndarray], draw: np.random.Generator, times: int = 200
 ) -> np.ndarray:
-    """(times,) the best scores on as many files that are drawn from these with replacement."""
+    """(times,) bootstrap: the best scores on files drawn with replacement."""
     worth, _ = table(files, scores)
     windows = np.array([len(file.windows) for file in files])
     which = draw.integers(len(files), size=(times, len(files)))

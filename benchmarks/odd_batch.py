@@ -1,4 +1,4 @@
-"""What one small batch of long sentences does to a network for text, by how updates are reduced over a batch.
+"""The effect of one small batch of long sentences on a network for text, by how updates are reduced over a batch.
 
     python benchmarks/odd_batch.py results/stability/odd-batch.json
 

@@ -1,4 +1,4 @@
-"""Ten million steps of recursive least squares with quick forgetting: does P stay bounded and symmetric?
+"""Ten million steps of recursive least squares with fast forgetting: does P stay bounded and symmetric?
 
     python benchmarks/rls_endurance.py results/stability/rls.json --steps 10000000
 
@@ -40,10 +40,10 @@ def endure(steps: int, forgetting: float, ridge: float) -> dict[str, Any]:
     for step in range(steps):
         if step % 10_000 == 0:
             noises = torch.randn(10_000, 1, FEATURES, generator=chance, dtype=torch.float64)
-        told = features(step, noises[step % 10_000])
-        target = told @ truth[:, None]
-        worst = max(worst, abs(float(target - told @ W))) if step > PHASE else worst
-        rows = torch.cat([told, reminder(P, ridge, forgetting, step)])
+        row = features(step, noises[step % 10_000])
+        target = row @ truth[:, None]
+        worst = max(worst, abs(float(target - row @ W))) if step > PHASE else worst
+        rows = torch.cat([row, reminder(P, ridge, forgetting, step)])
         wanted = torch.cat([target, torch.zeros(1, 1, dtype=torch.float64)])
         W += absorb(P, rows, forgetting, step) @ (wanted - rows @ W)
         if step % 1000 == 0:

@@ -1,4 +1,4 @@
-"""Simple detectors from the literature, for comparison: each makes a score of every row from the values up to it."""
+"""Simple detectors from the literature, for comparison; each scores a row from the values up to it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 from scipy.special import erfc
 
 BEYOND = 0.05
-"""A value is new if it is outside of the range of all before by more than this share of it."""
+"""A value is new if it is outside the range of all earlier values by more than this share of the range."""
 WARM, CERTAIN = 50, 1000.0
-"""Rows without a burst at the beginning; the score of a value outside of the range."""
+"""Rows at the start without bursts; the score of a value outside the range."""
 AGAIN = 0.9965
-"""After such a score of `neighbours`, a fifth as many rows as in the probation are not scored."""
+"""After such a score, `neighbours` pauses for a fifth of the rows of the probation."""
 
 
 def running(y: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
@@ -26,14 +26,14 @@ def running(y: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def gaussian(y: np.ndarray, window: int = 6400) -> np.ndarray:
-    """(T,) one minus the chance to be farther from the mean of the last rows, of a normal distribution."""
+    """(T,) one minus the probability, under a normal distribution, of being farther from the mean of the last rows."""
     mean, spread = running(y, window)
     off = np.abs(y - y[0] - mean) / np.where(spread > 0, spread, 1e-6)
     return 1 - 0.5 * erfc(off / np.sqrt(2))
 
 
 def surprise(y: np.ndarray, memory: int = 1000, cap: float = 5.0) -> np.ndarray:
-    """(T,) the change since the row before, in usual changes, at most `cap`."""
+    """(T,) the change since the last row, relative to the usual change, at most `cap`."""
     change = np.abs(np.diff(y, prepend=y[0]))
     usual, found = 0.0, np.zeros(len(y))
     for t, size in enumerate(change.tolist()):
@@ -44,7 +44,7 @@ def surprise(y: np.ndarray, memory: int = 1000, cap: float = 5.0) -> np.ndarray:
 
 
 def rank(y: np.ndarray, window: int = 1000) -> np.ndarray:
-    """(T,) the share of the last surprises of copying that were smaller."""
+    """(T,) the share of recent errors of copying that were smaller."""
     change = np.abs(np.diff(y, prepend=y[0]))
     found = np.zeros(len(y))
     for t in range(1, len(y)):
@@ -68,7 +68,7 @@ def burst(y: np.ndarray, short: int = 10, long: int = 8000) -> np.ndarray:
 
 
 def first(scores: np.ndarray, hold: int = 30) -> np.ndarray:
-    """(T,) a score only where it exceeds the last peak, which falls after `hold` rows."""
+    """(T,) the score where it exceeds the last peak, which decays after `hold` rows; else 0."""
     found, bar, left = np.zeros(len(scores)), 0.0, 0
     for t, score in enumerate(scores.tolist()):
         left -= 1
@@ -86,7 +86,7 @@ def first_of_burst(y: np.ndarray) -> np.ndarray:
 
 
 def outside(y: np.ndarray) -> np.ndarray:
-    """(T,) 1 where a value leaves the range of all before by more than 5 %."""
+    """(T,) 1 where a value leaves the range of all earlier values by more than 5 %."""
     most, least = np.maximum.accumulate(y), np.minimum.accumulate(y)
     off = np.maximum(y[1:] - most[:-1], least[:-1] - y[1:])
     return np.append(0.0, (off > BEYOND * (most - least)[:-1]) & (most > least)[:-1])
@@ -101,7 +101,7 @@ def first_of_burst_or_range(y: np.ndarray) -> np.ndarray:
 
 
 def vote(y: np.ndarray) -> np.ndarray:
-    """(T,) the share of simple rules that find a row unusual, in the manner of Skyline."""
+    """(T,) the share of simple rules that flag a row, as in Skyline."""
     far = []
     for window in (12, 288, 6400):
         mean, spread = running(y, window)
@@ -116,7 +116,7 @@ def vote(y: np.ndarray) -> np.ndarray:
 
 
 def follow(y: np.ndarray, rate: float) -> np.ndarray:
-    """(T,) an exponential mean of the rows before."""
+    """(T,) an exponential mean of the earlier rows."""
     found, mean = np.zeros(len(y)), float(y[0])
     for t, value in enumerate(y.tolist()):
         found[t] = mean

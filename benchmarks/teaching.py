@@ -1,4 +1,4 @@
-"""Coupled and small displacements on the noisy cosine of the appendix, for units with a slope and without.
+"""Coupled and small displacements on the noisy cosine of the appendix, for units with and without a slope.
 
     python benchmarks/teaching.py results/learners/teaching.json
 
@@ -27,7 +27,7 @@ UNITS: dict[str, dict[str, Any]] = {
     "kwta": {},
     "bernoulli": {},
 }
-"""Activations with the options of the row of the table `discrete`, where it has one."""
+"""Activations, with the options of their row of the table `discrete` if there is one."""
 TEACHING: dict[str, dict[str, Any]] = {
     "coupled": {},
     "coupled, γ = λ = 0": {"gamma": 0.0, "lam": 0.0},

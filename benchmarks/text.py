@@ -33,7 +33,7 @@ BATCH = 50
 
 
 class Reader:
-    """Shuffled sentences, up to one number of observed characters after the other."""
+    """Shuffled sentences in parts that end at these numbers of observed characters."""
 
     def __init__(self, text: Text, seed: int, bucket: int) -> None:
         self.batches = text.batches(BATCH, shuffle_seed=seed, bucket=bucket)
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def start_parser(about: str | None) -> argparse.ArgumentParser:
-    """What all scripts that train the preset `best` once take."""
+    """Arguments of the scripts that train the preset `best` once."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="where the record goes")
     parser.add_argument("--seed", type=int, default=0)
@@ -78,7 +78,7 @@ def start_parser(about: str | None) -> argparse.ArgumentParser:
 
 
 def chosen_options(arguments: argparse.Namespace, **defaults: Any) -> dict[str, Any]:
-    """Options of the network: the preset, and what the command line changes."""
+    """Options of the network: the preset and the changes of the command line."""
     given = dict(option.split("=", 1) for option in arguments.option)
     chosen = {name: json.loads(value) for name, value in given.items()}
     return {"preset": "best", "seed": arguments.seed, **defaults, **chosen}

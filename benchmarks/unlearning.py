@@ -1,4 +1,4 @@
-"""Does a network unlearn if it trains for long? Validation error and weight norms after each epoch.
+"""Does a network get worse if it trains for a long time? Validation error and weight norms after each epoch.
 
     python benchmarks/unlearning.py run video-constant      # results/stability/video-constant.json
     python benchmarks/unlearning.py page                    # docs/stability.md and its figures, from these records
@@ -32,14 +32,14 @@ LOG2 = 0.6931471805599453
 
 @dataclass(frozen=True)
 class Campaign:
-    """A network, its data, and how the step size goes."""
+    """A network, its data and its step sizes."""
 
     data: str
     epochs: int
     batch_size: int
     hidden_sizes: tuple[int, ...]
     falls_to: float = 1.0
-    """The step size at the end, as a share of that of the beginning; it falls in a straight line."""
+    """The final step size as a share of the first; it falls linearly."""
     options: dict[str, Any] = field(default_factory=lambda: {"preset": "best"})
 
 
@@ -65,7 +65,7 @@ CAMPAIGNS = {
 
 
 def datasets(kind: str) -> tuple[SequenceDataset, SequenceDataset]:
-    """What is learnt from, and what is validated on."""
+    """The training and the validation data."""
     if kind == "video":
         return bouncing("mnist", "train"), bouncing("mnist", "valid", size=500)
     return penn_treebank("train"), penn_treebank("valid")
@@ -77,7 +77,7 @@ def build(campaign: Campaign, input_size: int) -> PTNCN:
 
 
 def errors(net: PTNCN, batches: Iterator[Any], *, learn: bool) -> dict[str, float]:
-    """Nats (or bits) and squared error an observation, over all that is scored."""
+    """Nats (or bits) and squared error per scored observation."""
     nats = squares = count = 0.0
     for frames, mask in batches:
         state = net.begin(frames.shape[1])

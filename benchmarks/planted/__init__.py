@@ -1,7 +1,7 @@
 """Random series of the kinds in the Numenta Anomaly Benchmark, with planted anomalies.
 
-Each generator draws the normal course of a series, with its usual spikes, and adds anomalies, some of which are
-impossible to detect.
+Each generator draws a normal series, including its usual spikes, and adds anomalies, some of which are impossible to
+detect.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ SERIES: Series = [
     (world.artificial, 4032, 6, [1], 300),
     (world.harmless, 4032, 5, [0], 300),
 ]
-"""Of each kind: what makes it, its rows, how many files, how many anomalies, and seconds between rows; 0: irregular."""
+"""Each kind: generator, rows, number of files, number of anomalies, and seconds between rows (0: irregular)."""
 
 
 def spread(rows: int, wanted: int, window: int, draw: Draw) -> Places:
-    """Rows of anomalies whose windows do not touch, after the probation."""
+    """Rows where anomalies start, after the probation, such that their windows do not touch."""
     places: Places = []
     for at in draw.integers(probation(rows) + window // 2 + 1, rows - window // 2 - 1, size=200).tolist():
         if len(places) < wanted and all(abs(at - other) > window for other in places):
@@ -53,7 +53,7 @@ def spread(rows: int, wanted: int, window: int, draw: Draw) -> Places:
 
 
 def corpus(seed: int, series: Series = SERIES) -> list[File]:
-    """58 files with some 115 anomalies; all windows of a file together hold a tenth of its rows."""
+    """58 files with about 115 anomalies; the windows of a file cover a tenth of its rows."""
     draw, files = np.random.default_rng([seed, 21]), []
     for make, rows, count, wanted, every in series:
         for number in range(count):

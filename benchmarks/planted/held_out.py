@@ -1,4 +1,4 @@
-"""A family on which nothing was chosen: regimes come and go, and labels mark one that was never there."""
+"""A family on which nothing was chosen: regimes alternate, and labels mark a regime that never occurred before."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def new_regime(draw: Draw) -> Regime:
 
 
 def odd_one(usual: list[Regime], draw: Draw) -> Regime:
-    """A regime that differs from all usual ones: in its mean, its spread, its jumps or its memory."""
+    """A regime that differs from all usual ones in its mean, spread, jumps or memory."""
     mean, spread, memory, jumps = usual[int(draw.integers(len(usual)))]
     means, spreads = [r[0] for r in usual], [r[1] for r in usual]
     kind = draw.integers(5)
@@ -36,7 +36,7 @@ def odd_one(usual: list[Regime], draw: Draw) -> Regime:
 
 
 def walk(path: list[tuple[int, Regime]], draw: Draw, jump: float) -> np.ndarray:
-    """(T,) the values of regimes that last so many rows each."""
+    """(T,) the values of regimes with these numbers of rows."""
     parts, x = [], 0.0
     for rows, (mean, spread, memory, jumps) in path:
         noise, out = draw.standard_t(6, rows) * np.sqrt(1 - memory**2), np.empty(rows)
@@ -69,7 +69,7 @@ def regimes(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def arrivals(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Counts of a renewal process whose clock runs by the hour; groups of arrivals are usual, crowds are not."""
+    """Counts of a renewal process with a daily cycle; groups of arrivals are usual, crowds are anomalies."""
     clock = np.exp(draw.uniform(0.5, 4) + draw.uniform(0, 1) * np.sin(2 * np.pi * np.arange(n) / 288))
     groups = np.zeros(n)
     for at in np.flatnonzero(draw.random(n) < draw.uniform(0.002, 0.02)).tolist():
@@ -80,7 +80,7 @@ def arrivals(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def still(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Nothing happens: two regimes at steady times, or one value."""
+    """No anomalies: two regimes at regular times, or a constant."""
     if draw.random() < 0.25:
         return np.full(n, 12.0)
     one, other = new_regime(draw), new_regime(draw)

@@ -1,6 +1,6 @@
-"""A family for a last look: incidents of all sizes, of which labels mark the large ones, and now and then nothing.
+"""A family for a final evaluation: incidents of all sizes; labels mark the large ones, and sometimes nothing.
 
-Its parameters were chosen by simple detectors alone, as those of `metrics`; no score of ours was chosen on it.
+Like those of `metrics`, its parameters were chosen by simple detectors alone; nothing of ours was tuned on it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ NOTHING = 0.08
 
 
 def clicks(n: int, rate: float, draw: Draw) -> np.ndarray:
-    """Rows that stand out alone, by up to 1."""
+    """Single outlying rows, up to 1 high."""
     return (draw.random(n) < rate) * draw.triangular(0.2, 0.8, 1.0, n)
 
 
 def incident(n: int, at: int, draw: Draw, size: float) -> np.ndarray:
-    """(n,) what an incident adds: a rough plateau, a flurry, a rise with a long decay, or a step."""
+    """(n,) the contribution of an incident: a noisy plateau, a burst, a rise with a long decay, or a step."""
     out, rows = np.zeros(n), int(draw.geometric(1 / 30)) + 4
     here = out[at : at + rows]
     kind = draw.integers(5)
@@ -39,7 +39,7 @@ def incident(n: int, at: int, draw: Draw, size: float) -> np.ndarray:
 
 
 def happenings(n: int, places: Places, draw: Draw, minor: float) -> np.ndarray:
-    """(n,) all incidents of a file, in units of its usual range; unlabelled ones are small, and rare."""
+    """(n,) all incidents of a file, relative to its usual range; unlabelled ones are small and rare."""
     out = np.zeros(n)
     for at in places:
         if draw.random() > NOTHING:
@@ -50,7 +50,7 @@ def happenings(n: int, places: Places, draw: Draw, minor: float) -> np.ndarray:
 
 
 def gauge(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """A measurement of any kind: noise with a memory, a cycle, rows that stand out."""
+    """A generic measurement: autocorrelated noise, a cycle, and single outliers."""
     memory, noise = draw.choice([0.0, 0.5, 0.9]), draw.uniform(0.02, 0.12)
     x, last = np.empty(n), 0.0
     for t, step in enumerate((draw.standard_t(8, n) * np.sqrt(1 - memory**2)).tolist()):
@@ -64,13 +64,13 @@ def gauge(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def idle(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Nothing, but for some rows."""
+    """Constant except for some rows."""
     y = clicks(n, draw.uniform(0.02, 0.3), draw) + np.maximum(happenings(n, places, draw, 0.5), 0)
     return np.round(1e5 * y)
 
 
 def tally(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Counts: by day, with crowds."""
+    """Counts with a daily cycle and crowds."""
     t = np.arange(n) / 288 + draw.random()
     rate = 1 + draw.uniform(0.2, 0.9) * np.sin(2 * np.pi * t)
     rate += draw.uniform(3, 8) * (clicks(n, draw.uniform(0.002, 0.012), draw) + happenings(n, places, draw, 1.0))

@@ -1,5 +1,5 @@
-"""A third family: small simulated systems, in which something breaks. What is labelled is when it breaks; the values
-show it through the system's own dynamics, at once or later."""
+"""A third family: small simulated systems in which something breaks. Labels mark when it breaks; the values show it
+through the dynamics of the system, at once or later."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from planted.parts import Draw, Make, Places
 
 
 def broken(n: int, places: Places, window: int, draw: Draw, low: float = 0.1, high: float = 1.0) -> np.ndarray:
-    """(n,) which fault is on at each row: 0 for none, otherwise its number."""
+    """(n,) the number of the active fault at each row; 0 for none."""
     fault = np.zeros(n, dtype=int)
     for number, at in enumerate(places, 1):
         fault[at : at + max(3, int(window * draw.uniform(low, high)))] = number
@@ -17,14 +17,14 @@ def broken(n: int, places: Places, window: int, draw: Draw, low: float = 0.1, hi
 
 
 def hours(n: int, period: float, draw: Draw, sharp: float) -> np.ndarray:
-    """Activity of people from 0 to 1, with a quiet night of any length and calmer weekends."""
+    """Human activity from 0 to 1, with quiet nights of random length and calmer weekends."""
     t = np.arange(n) / period + draw.random()
     wave = 1 / (1 + np.exp(-sharp * (np.sin(2 * np.pi * t) - draw.uniform(-0.3, 0.5))))
     return wave * np.where(t % 7 >= 5, draw.uniform(0.4, 1.0), 1.0)
 
 
 def queue(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Waiting time: work arrives by the hour, is served at a rate, and piles up."""
+    """Waiting time: work arrives with a daily cycle, is served at a constant rate, and queues up."""
     capacity, load = 100.0, draw.uniform(30, 70)
     arrivals = load * (0.5 + 0.7 * hours(n, 288, draw, draw.uniform(1, 6)))
     fault, kinds = broken(n, places, window, draw), draw.integers(3, size=len(places) + 1)
@@ -43,7 +43,7 @@ def queue(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def memory(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Memory in use: it grows, is collected, and leaks when something is wrong."""
+    """Memory in use: it grows and is collected; a fault makes it leak."""
     fault = broken(n, places, window, draw, 0.3, 1.0)
     grow, used, rest, y = draw.uniform(0.3, 3), 20.0, 20.0, np.zeros(n)
     kinds = draw.integers(3, size=len(places) + 1)
@@ -61,7 +61,7 @@ def memory(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def thermostat(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """A heated room, or a cooled one: switched on and off within a band; outside it is day and night."""
+    """A heated or cooled room with an on-off controller, and a daily cycle outside."""
     lag, power, fault = draw.uniform(0.02, 0.1), draw.uniform(25, 45), broken(n, places, window, draw)
     outside = 5 + 8 * np.sin(2 * np.pi * (np.arange(n) / 288 + draw.random())) + np.cumsum(0.05 * draw.normal(size=n))
     kinds = draw.integers(4, size=len(places) + 1)
@@ -75,7 +75,7 @@ def thermostat(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def pulses(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """A pulse at steady times, of a usual height: some go missing, come early, or change their form."""
+    """A regular pulse of usual height; faults make pulses go missing, come early or change shape."""
     every, height, width = int(draw.integers(12, 150)), np.exp(draw.uniform(0, 6)), int(draw.integers(1, 7))
     fault, kinds = broken(n, places, window, draw, 0.2, 1.0), draw.integers(4, size=len(places) + 1)
     y, at = 0.05 * height * np.abs(draw.normal(size=n)), int(draw.integers(every))
@@ -89,7 +89,7 @@ def pulses(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def pool(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """The mean load of machines behind a balancer: the fewer are up, the more each has to do."""
+    """The mean load of machines behind a load balancer: the fewer are up, the higher the load of each."""
     machines, work = int(draw.integers(3, 12)), draw.uniform(2, 6)
     demand = work * (0.6 + 0.5 * hours(n, 288, draw, draw.uniform(0.5, 4)))
     fault, kinds = broken(n, places, window, draw, 0.05, 0.8), draw.integers(3, size=len(places) + 1)
@@ -105,7 +105,7 @@ def pool(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def rumours(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Messages about a topic: each brings on others; what is labelled is news from outside."""
+    """Messages about a topic, each of which triggers others; labels mark news from outside."""
     base = np.exp(draw.uniform(-0.5, 4)) * (0.3 + hours(n, 288, draw, 2.0))
     branch, tempo = draw.uniform(0.3, 0.75), draw.uniform(0.1, 0.6)
     news = np.zeros(n)
@@ -122,7 +122,7 @@ def rumours(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def market(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """A price per thousand views by an auction: few bidders by night, at times a rich one."""
+    """A price per thousand views, set by auction: few bidders at night, sometimes a rich one."""
     bidders = 2 + draw.poisson(6 * (0.4 + hours(n, 24, draw, 1.5)))
     fault, kinds = broken(n, places, window, draw, 0.02, 0.4), draw.integers(3, size=len(places) + 1)
     spread, y = draw.uniform(0.3, 0.8), np.zeros(n)
@@ -136,7 +136,7 @@ def market(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def motorway(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Speed, or occupancy, at a loop: traffic breaks down above the capacity and recovers slowly."""
+    """Speed or occupancy at a traffic loop: traffic breaks down above capacity and recovers slowly."""
     flow = 0.35 + 0.6 * hours(n, 190, draw, draw.uniform(1, 5)) * draw.uniform(0.7, 1.3)
     fault, which = broken(n, places, window, draw, 0.05, 0.5), draw.integers(2)
     jam, y = 0.0, np.zeros(n)
@@ -166,7 +166,7 @@ def plant(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def drawn(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """A wave that is the same each day but for one."""
+    """A wave that is the same every day except one."""
     t, period = np.arange(n), 288
     shape = np.cumsum(draw.normal(size=period))
     shape = np.convolve(np.tile(shape - np.linspace(shape[0], shape[-1], period), 3), np.ones(25) / 25, "same")
@@ -186,7 +186,7 @@ def drawn(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def sound(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Nothing happens."""
+    """No anomalies."""
     t = np.arange(n)
     kind = draw.integers(4)
     if kind == 0:

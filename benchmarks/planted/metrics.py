@@ -1,7 +1,7 @@
-"""A fifth family: single spikes are usual, and anomalies go on for some rows.
+"""A fifth family: single spikes are usual, and anomalies last for several rows.
 
-Its parameters were chosen so that simple detectors come out about as they do on the Numenta Anomaly Benchmark: a
-windowed Gaussian at 40 points, a burst of surprises at 46 to 52, and at 59 to 63 with values outside of the range.
+Its parameters were chosen so that simple detectors score about as on the Numenta Anomaly Benchmark: a windowed
+Gaussian 40 points, bursts of surprises 46 to 52, and 59 to 63 if values outside the range count as well.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from planted.parts import DAY, Draw, Make, Places, bursts, day, wander
 
 
 def usual_spikes(n: int, rate: float, draw: Draw) -> np.ndarray:
-    """Single rows, of heights up to 1."""
+    """Spikes of one row, up to 1 high."""
     return np.where(draw.random(n) < rate, draw.beta(2, 2, n), 0.0)
 
 
 def restless(rows: int, draw: Draw) -> np.ndarray:
-    """Up and down, at random, up to 1."""
+    """Random changes up and down, up to 1."""
     return draw.beta(0.7, 0.7, rows)
 
 
@@ -27,7 +27,7 @@ def end_of(at: int, n: int, draw: Draw, least: int, most: int) -> int:
 
 
 def spoil(y: np.ndarray, at: int, top: float, bottom: float, draw: Draw) -> None:
-    """One anomaly, in units of what is usual from `bottom` to `top`."""
+    """One anomaly, relative to the usual range from `bottom` to `top`."""
     n, size = len(y), top - bottom
     match draw.choice(["busy", "busy", "busy", "over", "over", "shift", "drop", "noise", "noise"]):
         case "busy":
@@ -58,7 +58,7 @@ def processor(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def traffic_in(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Bytes: much of the time little, often much more for one row, and a batch at steady times."""
+    """Bytes: mostly little, often much more for one row, and a batch at regular times."""
     base, often = np.exp(draw.uniform(8, 14)), draw.uniform(0.02, 0.2)
     y = base * draw.gamma(draw.uniform(5, 40), 0.05, n) + base * draw.uniform(3, 10) * usual_spikes(n, often, draw)
     every, high = int(draw.choice([72, 144, 288])), base * draw.choice([0, 10, 20])
@@ -71,7 +71,7 @@ def traffic_in(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def disk(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Writes: nothing most of the time, and then anything."""
+    """Writes: mostly none, then any amount."""
     y = np.where(draw.random(n) < draw.uniform(0.01, 0.3), draw.gamma(1.0, 1e6, n), 0.0)
     y = np.minimum(y, 4e6 * draw.uniform(0.8, 1, n))
     for at in places:
@@ -94,7 +94,7 @@ def plateaus(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def requests(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Counts, or latencies, by day and night."""
+    """Counts or latencies with a daily cycle."""
     mean = draw.uniform(20, 200) * (1 + draw.uniform(0, 1.5) * day(n, DAY, draw))
     mean *= 1 + draw.uniform(0.5, 1.5) * usual_spikes(n, draw.uniform(0.005, 0.03), draw)
     top, bottom = float(np.quantile(mean, 0.998)), float(mean.min()) / 2
@@ -114,7 +114,7 @@ def prices(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def road(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Speed, occupancy or travel time at a place of a road, in whole numbers."""
+    """Speed, occupancy or travel time at one point of a road, as integers."""
     rush = np.maximum(day(n, 190, draw, "double") - 0.5, 0)
     noisy = draw.gamma(4, 0.25, n)
     match draw.choice(["speed", "occupancy", "time"]):
@@ -136,7 +136,7 @@ def road(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def mentions(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Counts with heavy tails: a day, weekends, crowds that go at once, and news that stay."""
+    """Counts with heavy tails: a daily cycle, weekends, short crowds, and lasting news."""
     mean = np.exp(draw.uniform(0.5, 4.5))
     usual = np.exp(wander(n, 0.98, 0.2, draw) + draw.uniform(0.3, 1.0) * day(n, DAY, draw, "sine"))
     usual += draw.uniform(2, 10) * usual_spikes(n, draw.uniform(0.003, 0.015), draw)

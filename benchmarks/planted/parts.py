@@ -10,7 +10,7 @@ Draw = np.random.Generator
 Places = list[int]
 """Rows where anomalies begin."""
 Make = Callable[[int, Places, int, Draw], np.ndarray]
-"""Makes (T,) values with anomalies at such places, whose windows have so many rows."""
+"""A generator of (T,) values with anomalies at these rows; it also gets the number of rows of a window."""
 DAY = 288
 
 
@@ -45,7 +45,7 @@ def spikes(rows: int, rate: float, draw: Draw, shape: float = 2.5, width: int = 
 
 
 def bursts(rows: int, rate: float, draw: Draw, shape: float, decay: float) -> np.ndarray:
-    """Attention that arrives at once and decays."""
+    """A sudden rise that decays."""
     pushes = np.where(draw.random(rows) < rate, draw.pareto(shape, rows) + 0.2, 0.0)
     values, last = np.zeros(rows), 0.0
     for t in range(rows):

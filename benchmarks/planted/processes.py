@@ -1,4 +1,4 @@
-"""A second family of the same kinds of files, by other processes and with other anomalies."""
+"""A second family with the same kinds of files, from other processes and with other anomalies."""
 
 from __future__ import annotations
 

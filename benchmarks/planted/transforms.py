@@ -1,5 +1,5 @@
-"""A fourth family: stationary processes of many kinds, all pushed through random transforms; anomalies change the
-process beneath, its noise, its clock or its transform."""
+"""A fourth family: stationary processes of many kinds, passed through random transforms; anomalies change the
+underlying process, its noise, its clock or the transform."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from planted.parts import Draw, Make, Places
 
 
 def process(n: int, draw: Draw) -> np.ndarray:
-    """(n,) about standard: an autoregression with random poles, driven by noise of any tail, perhaps with a cycle."""
+    """(n,) roughly standardised: an autoregression with random poles, noise of any tail, and perhaps a cycle."""
     tails = draw.choice([3.0, 5.0, 50.0])
     noise = draw.standard_t(tails, n)
     radius, angle = draw.uniform(0.0, 0.97), draw.choice([0.0, draw.uniform(0, 1.5)])
@@ -25,7 +25,7 @@ def process(n: int, draw: Draw) -> np.ndarray:
 
 
 def damage(x: np.ndarray, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """What goes wrong beneath the transform; nothing here knows about the values that come out."""
+    """The anomaly in the underlying process, before the transform."""
     x = x.copy()
     for at in places:
         end = min(len(x), at + max(2, int(window * draw.beta(1, 2))))
@@ -71,13 +71,13 @@ def transformed(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def quick(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Irregular rows of few levels, as loops in a road give them."""
+    """Irregular rows with few levels, as from traffic loops."""
     x = damage(process(n, draw), places, max(6, window // 3), draw)
     return np.round(np.clip(draw.uniform(10, 60) + 6 * x, 0, 110))
 
 
 def counted(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Counts with long bursts that are usual, and rarer, larger ones that are not."""
+    """Counts with long bursts that are usual, and rare larger ones that are anomalies."""
     x = process(n, draw)
     usual = np.where(draw.random(n) < draw.uniform(0.001, 0.004), draw.pareto(1.7, n) * 3, 0.0)
     for at in places:

@@ -64,7 +64,7 @@ def demand(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def keys(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """How keys are pressed: nothing for most of the time, something in working hours."""
+    """Keystrokes: mostly none, some in working hours."""
     awake = day(n, 48 if n < 3000 else 144, draw, "office") > 0.5
     busy = awake & (draw.random(n) < draw.uniform(0.3, 0.8))
     y = np.where(busy, draw.gamma(1.5, 0.1, n), 0.0)
@@ -130,7 +130,7 @@ def mentions(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def artificial(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Days alike, of which one is not; or spikes that become more."""
+    """Identical days except one, or spikes that become more frequent."""
     if draw.random() < 0.35:
         y = np.where(draw.random(n) < 0.02, draw.uniform(10, 40) * draw.uniform(0.8, 1.2, n), 0.0)
         y += draw.choice([0, 1]) * draw.uniform(0, 2, n)

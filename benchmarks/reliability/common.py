@@ -21,11 +21,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results" / "reliability"
 MEMORY = Path("/dev/shm")
-"""Where Linux keeps files in memory: many small ones are written in a tenth of the time that a disk takes."""
+"""A folder in memory on Linux: writing many small files takes a tenth of the time of a disk."""
 
 
 def parser(about: str | None, count: int) -> argparse.ArgumentParser:
-    """The arguments that every campaign has."""
+    """The arguments of every campaign."""
     arguments = argparse.ArgumentParser(description=about)
     arguments.add_argument("--seed", type=int, default=0, help="of all random choices")
     arguments.add_argument("--count", type=int, default=count, help="how many")
@@ -34,7 +34,7 @@ def parser(about: str | None, count: int) -> argparse.ArgumentParser:
 
 
 def record(campaign: str, given: argparse.Namespace, found: dict[str, Any], started: float) -> None:
-    """Write down what a campaign found, and at which commit."""
+    """Write the record of a campaign, with the commit."""
     options = {key: value for key, value in vars(given).items() if key in ("seed", "count")}
     tree = {
         "campaign": campaign,
@@ -61,7 +61,7 @@ def commit() -> str:
 
 
 class Command:
-    """`ptncn` with arguments, in a process of its own; what it prints goes to `log`."""
+    """`ptncn` with arguments in a separate process; its output goes to `log`."""
 
     def __init__(self, arguments: Sequence[object], log: Path) -> None:
         self.log = log
@@ -71,7 +71,7 @@ class Command:
             _run([str(each) for each in arguments], log)
 
     def poll(self) -> int | None:
-        """The exit code, negative after a signal; None as long as it runs."""
+        """The exit code, negative after a signal; None while it runs."""
         if self.code is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
@@ -79,14 +79,14 @@ class Command:
         return self.code
 
     def wait(self, seconds: float = 3600.0) -> int | None:
-        """The exit code, or None if it still runs after so many seconds."""
+        """The exit code, or None if it still runs after this many seconds."""
         end = time.monotonic() + seconds
         while self.poll() is None and time.monotonic() < end:
             time.sleep(0.002)
         return self.code
 
     def kill(self) -> bool:
-        """End it with SIGKILL; whether it was still running."""
+        """Kill it with SIGKILL; return whether it was still running."""
         if self.poll() is not None:
             return False
         os.kill(self.pid, signal.SIGKILL)

@@ -29,7 +29,7 @@ REGIME = 250_000
 
 
 def feed(start: int, count: int, seed: int) -> Tensor:
-    """(count, 1, COLUMNS) sines of about unit size, other ones in each regime."""
+    """(count, 1, COLUMNS) sines of about unit size, different ones in each regime."""
     t = torch.arange(start, start + count, dtype=torch.float64)[:, None]
     parts = []
     for regime in range(start // REGIME, (start + count - 1) // REGIME + 1):
@@ -44,7 +44,7 @@ def feed(start: int, count: int, seed: int) -> Tensor:
 
 
 def take(learner: Any, state: Any, xs: Tensor) -> tuple[float, float]:
-    """Processor seconds a step, and the mean squared error."""
+    """Processor seconds per step, and the mean squared error."""
     step, total, start = learner.step, 0.0, time.process_time()
     last = None
     for index, x in enumerate(xs):

@@ -32,7 +32,7 @@ def small_disk(where: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> None:
-    """Take all the room that is left."""
+    """Fill the remaining space."""
     with (disk / "ballast").open("ab", buffering=0) as file:
         for size in (65_536, 4_096, 1):
             try:
@@ -48,7 +48,7 @@ def stream(feed: Path, disk: Path) -> list[object]:
 
 
 def attempt(feed: Path, disk: Path, moment: float, whole: bytes) -> dict[str, Any] | None:
-    """What was left after the disk was full at a moment, and after there was room again; None if it was over before."""
+    """The files after the disk was full, and after there was space again; None if the run had ended before."""
     log = feed.with_name("log")
     process = Command(stream(feed, disk), log)
     if process.wait(moment) is not None:

@@ -1,4 +1,4 @@
-"""Feed damaged files to every reader: none may crash, execute anything, or accept what its oracle refuses.
+"""Feed damaged files to every reader: none may crash, execute anything, or accept what its oracle rejects.
 
 Worker processes work in chunks, each with its own random seed. A crash, or a file that exceeds a worker's memory, ends
 the worker and is reported. `--work` stores finished chunks, from which an interrupted run continues.
@@ -24,22 +24,22 @@ from readers import READERS
 
 CHUNK = 1_000
 BATCH = 100
-"""Chunks that a worker does."""
+"""Chunks per worker."""
 GROWTH = 200
-"""Megabytes that a worker's peak memory may rise while it reads; the files have a few kilobytes each."""
+"""Maximum growth of a worker's peak memory in megabytes; the files have a few kilobytes each."""
 LIMIT = 8 << 30
-"""Bytes of addresses that a worker may have, so that a size that a file makes up does not harm the machine."""
+"""Limit of a worker's address space in bytes, which protects the machine from forged sizes."""
 SHARES = {"csv": 0.3, "jsonl": 0.3, "parquet": 0.1, "checkpoint": 0.15, "record": 0.15}
 FORBIDDEN = {
     *("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "subprocess.Popen", "pty.spawn"),
     *("socket.connect", "socket.bind", "pickle.find_class", "ctypes.dlopen", "exec"),
     *("os.remove", "os.rename", "os.kill"),
 }
-"""What a reader never does, by the names of Python's audit events."""
+"""Audit events of Python that a reader must never cause."""
 
 
 class Watch:
-    """Notes forbidden events, and files opened for writing, while it is on."""
+    """Records forbidden events, and files opened for writing, while it is active."""
 
     def __init__(self) -> None:
         self.on = False
@@ -55,7 +55,7 @@ class Watch:
 
 
 def work(name: str, seed: int, chunks: list[int], out: Path) -> None:
-    """Do chunks of one reader, and write a line for each."""
+    """Process chunks of one reader, and write a line for each."""
     import torch
 
     from ptncn.system import peak_memory

@@ -14,7 +14,7 @@ from typing import Any
 from common import Command, parser, record, warm_up, write_feed
 
 TIMES = ("started", "finished", "seconds", "peak_memory", "command")
-"""Fields of a record that say when and how it was run, not what came out."""
+"""Fields of a record about when and how it was run, not about its results."""
 
 
 def stream(folder: Path) -> list[object]:
@@ -40,7 +40,7 @@ COMMANDS: dict[str, Callable[[Path], list[object]]] = {"stream": stream, "train"
 
 
 def outcome(folder: Path) -> dict[str, bytes]:
-    """All that a command leaves but checkpoints on the way: tables and networks as they are, records without times."""
+    """All results of a command, without intermediate checkpoints and without the times in records."""
     found = {}
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
@@ -55,7 +55,7 @@ def _without_times(path: Path) -> bytes:
 
 
 def campaign(name: str, count: int, seed: int, where: Path) -> Iterator[dict[str, Any]]:
-    """Kill it until `count` kills have hit a running process; what was found so far, now and then."""
+    """Kill it until `count` kills have hit a running process; yields intermediate results."""
     rng = random.Random(f"{seed}:{name}")
     folder = where / "whole"
     folder.mkdir()
@@ -69,7 +69,7 @@ def campaign(name: str, count: int, seed: int, where: Path) -> Iterator[dict[str
         folder.mkdir()
         process, moment = Command(COMMANDS[name](folder), folder / "log"), rng.uniform(0, seconds)
         if process.wait(moment) is not None or not process.kill():
-            seconds *= 0.95  # it was quicker than the signal
+            seconds *= 0.95  # it ended before the signal
             continue
         found["kills"] += 1
         found["before_a_checkpoint"] += not (_checkpoints(folder) or _finished(folder))

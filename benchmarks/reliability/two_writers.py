@@ -14,7 +14,7 @@ import ptncn
 from ptncn.learners import make
 
 LOADS = 300
-"""While two others save."""
+"""Number of loads while two others save."""
 
 
 def streams(count: int, seed: int, folder: Path) -> dict[str, int]:
@@ -39,7 +39,7 @@ def streams(count: int, seed: int, folder: Path) -> dict[str, int]:
             if Command([*command[:3], alone / "out.csv", *options[:4]], own / "log").wait() != 0:
                 raise RuntimeError((own / "log").read_text())
             whole = (alone / "out.csv").read_bytes()
-        if late:  # the first was done before the second looked
+        if late:  # the first ended before the second started
             continue
         found["pairs"] += 1
         found["second_refused"] += second.code == 1 and "is writing this checkpoint already" in second.said()
@@ -48,7 +48,7 @@ def streams(count: int, seed: int, folder: Path) -> dict[str, int]:
 
 
 def savers(seed: int, folder: Path) -> dict[str, int]:
-    """Two processes save to one path, a third loads from it all the while."""
+    """Two processes save to one path while a third loads from it."""
     path = folder / "shared.ckpt"
     learners = [make("ptncn", input_size=3, hidden_size=[4], seed=own) for own in (1, 2)]
     ptncn.save(path, learners[0])

@@ -45,7 +45,7 @@ class Walk:
         self.numbers = torch.Generator().manual_seed(seed)
         self.folder = folder
         self.counts = counts
-        queues = self.chance.random() < 0.5  # small matrices take the paths of large ones
+        queues = self.chance.random() < 0.5  # small matrices take the code path of large ones
         factors.LARGE, backend.SMALL = (0, 0) if queues else (LARGE, SMALL)
         self.inputs, options = self.draw_network()
         self.dtype = self.chance.choice([torch.float64, torch.float32])
@@ -172,7 +172,7 @@ class Walk:
         for net in (self.fast, self.plain):
             weight = net._parameters[name]
             assert weight is not None
-            net.state_dict()  # what is queued belongs to the old weights
+            net.state_dict()  # queued updates belong to the old weights
             weight.data = weight.data.clone() * 0.5
 
     def rebind_moments(self) -> None:
@@ -185,7 +185,7 @@ class Walk:
         self.fast.load_state_dict(deepcopy(self.plain.state_dict()), assign=self.chance.random() < 0.5)
 
     def convert(self) -> None:
-        self.sync()  # what single precision rounds differently would be seen in double precision
+        self.sync()  # a true difference would also show in double precision
         self.dtype = torch.float64 if self.dtype == torch.float32 else torch.float32
         self.fast.to(self.dtype)
         self.plain.to(self.dtype)
@@ -208,7 +208,7 @@ class Walk:
         raise AssertionError("a malformed call was accepted")
 
     def sync(self) -> None:
-        """Let both go on from the same place, so that roundings do not add up."""
+        """Continue both from the same weights, so that rounding errors do not accumulate."""
         self.plain.restore(self.fast.snapshot())
         self.twin = self.state.clone()
 

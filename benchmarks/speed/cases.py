@@ -109,7 +109,7 @@ def frames(shape: Shape, count: int = 64) -> Tensor:
 
 
 def learner_options(name: str) -> dict[str, Any]:
-    """Plain descent and a memory limit if the learner's class takes them; a reservoir has a readout of its own."""
+    """Plain descent and a memory limit if the learner's class takes them; a reservoir has its own readout."""
     if "readout" in describe(name).options:
         return {}
     options = {"optimizer": "sgd", "lr": 1e-4, "memory_limit": EXACT_BYTES}

@@ -1,4 +1,4 @@
-"""Peak memory of a run, measured in a process of its own."""
+"""Peak memory of a run, measured in a separate process."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def _on_threads(run: Callable[[int], object], threads: int, usual: int) -> Calla
 
 
 def bfloat16(shape: Shape, budget: float) -> dict[str, Any]:
-    """The products of a learning step in half the bytes."""
+    """The products of a learning step in bfloat16."""
     cases = [Case(str(dtype), Products(shape, "RW", dtype).run) for dtype in (torch.float32, torch.bfloat16)]
     plain_ms, ms = median_ms(cases, budget)
     return {**_where("bfloat16", shape, "products"), "plain_ms": plain_ms, "ms": ms}
@@ -97,7 +97,7 @@ def _on_symbols(shape: Shape, memory: int) -> Callable[[int], None]:
 
 
 def compiled(shape: Shape, timeout: float = COMPILE_SECONDS) -> dict[str, Any]:
-    """`torch.compile` of prediction, correction and learning rules, in a process of its own."""
+    """`torch.compile` of prediction, correction and learning rules, in a separate process."""
     entry = _where("torch.compile", shape, "ptncn-sgd")
     try:
         return {**entry, **run_module("speed.options", str(shape), timeout=timeout)}

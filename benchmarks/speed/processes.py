@@ -1,4 +1,4 @@
-"""Run a module of the benchmark in a process of its own."""
+"""Run a module of the benchmark in a separate process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BENCHMARKS = Path(__file__).resolve().parents[1]
 
 
 def run_module(module: str, *arguments: str, timeout: float | None = None) -> dict[str, Any]:
-    """The JSON object on the last line of its output; a RuntimeError with its last words if it fails."""
+    """The JSON object on the last line of its output; raises RuntimeError with the last line if it fails."""
     command = [sys.executable, "-m", module, *arguments]
     path = os.pathsep.join(filter(None, [str(BENCHMARKS), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": path}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 HELPS = 0.95
-"""An option helps if a step takes at most this share of the default's time."""
+"""An option helps if a step takes at most this share of the default time."""
 
 
 def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

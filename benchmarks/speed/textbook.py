@@ -38,7 +38,7 @@ class Textbook:
         self.lr, self.max_norm = lr, max_norm
         sizes = [len(weights["W1"]), *(len(weights[f"V{n}"]) for n in range(1, self.depth + 1))]
         zeros = weights["W1"].new_zeros
-        self.y = [zeros(size, batch_size) for size in sizes]  # x, y¹, …, yᴸ of the step before
+        self.y = [zeros(size, batch_size) for size in sizes]  # x, y¹, …, yᴸ of the previous step
         self.e_z = [zeros(size, batch_size) for size in sizes]
         self.steps = 0
 

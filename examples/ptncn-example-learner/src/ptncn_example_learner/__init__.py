@@ -1,4 +1,4 @@
-"""Linear autoregression, taught online by normalised least mean squares."""
+"""Linear autoregression, learnt online by normalised least mean squares."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class LinearAR:
         return Step(prediction=prediction, logits=logits, errors=(error,), scored=scored)
 
     def end(self, state: LinearState) -> None:
-        """Everything is learnt by then."""
+        """Nothing is left to learn."""
         self._check_state(state)
 
     def predict(self, state: LinearState) -> Tensor:
