@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from ptncn.experiments import find_experiment
+from ptncn.experiments import EXPERIMENTS
 from ptncn.experiments.run import RunSpec
 from ptncn.learners.registry import describe
 from ptncn.records import read_record
@@ -79,7 +79,7 @@ def measure_all(only: set[str]) -> None:
     torch.set_num_threads(1)
     known: dict[str, Any] = json.loads(TIMES.read_text()) if TIMES.exists() else {"rows": {}}
     for name, data in COLUMNS:
-        experiment = find_experiment(name)
+        experiment = EXPERIMENTS.find(name)
         for spec in experiment.specs("paper", data=[data], seeds=[0]):
             key = f"{name}/{data}/{spec.row}"
             if key in known["rows"] or (only and spec.row not in only):
@@ -115,7 +115,7 @@ def page() -> str:
         "|---|---|--:|--:|---|",
     ]
     for name, data, row in ordered(times):
-        experiment = find_experiment(name)
+        experiment = EXPERIMENTS.find(name)
         spec = experiment.specs("paper", rows=[row], data=[data], seeds=[0])[0]
         file = spec.path(ROOT / "results/paper")
         record = read_record(file) if file.exists() else None
@@ -134,7 +134,7 @@ def ordered(times: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Every run: those of `ORDER`, then the others from the quickest to the slowest."""
     first = [(name, data, row) for name, data, rows in ORDER for row in rows]
     columns = [*COLUMNS, ("prediction", "notmnist")]
-    every = [(name, data, row) for name, data in columns for row in find_experiment(name).rows[data]]
+    every = [(name, data, row) for name, data in columns for row in EXPERIMENTS.find(name).rows[data]]
     rest = [each for each in every if each not in first]
     return first + sorted(rest, key=lambda each: hours(times, *each, 1) or 0.0)
 

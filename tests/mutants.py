@@ -22,7 +22,7 @@ WRONG_PACKAGE = 99
 
 EQUATIONS, STATE, NETWORK = "network/equations.py", "network/state.py", "network/ptncn.py"
 READOUT = "network/readout.py"
-STATISTICS, TRACES = "network/statistics.py", "network/memory.py"
+STATISTICS, TRACES = "network/state.py", "network/memory.py"
 APPLY, FACTORS, MAXNORM = "updates/apply.py", "updates/factors.py", "updates/apply.py"
 OPTIMIZERS, RESCALE, SYNAPSES = "updates/optimizers.py", "updates/factors.py", "updates/factors.py"
 KERNEL, PRODUCTS, MOVES = "kernels/step.inc", "kernels/products.inc", "kernels/optimizers.inc"
@@ -67,7 +67,7 @@ OF_MEMORY = ("tests/network/test_memory.py", "-k", "past or immediate or rows or
 OF_FACTORS = ("tests/updates/test_factors.py",)
 OF_LARGE = ("tests/network/test_kernel.py", "-k", "really and sgd")
 OF_OPTIMIZERS = ("tests/updates/test_optimizers.py",)
-QUEUE = ("tests/updates/test_synapses.py", "-k", "queued_is_sent")
+QUEUE = ("tests/updates/test_synapses.py", "-k", "include_the_queue")
 OF_TRACES = ("tests/learners/test_traces.py",)
 OF_DIAGONAL = ("tests/learners/test_diagonal.py",)
 OF_RTRL = ("tests/learners/test_rtrl.py", "-k", "gradient")
@@ -195,7 +195,7 @@ MUTANTS = [
     Mutant("the prior fades", "updates/rls.py", "math.sqrt(ridge * (1 - forgetting) * len(P))", "0.0", OF_READOUT),
     Mutant("P is not forgotten", "updates/rls.py", "beta=1 / forgetting, alpha=-1", "beta=1.0, alpha=-1", OF_READOUT),
     Mutant(
-        "forecasts are taught with the state of now", READOUT, 'waiting["features"][:, horizon - 2]', "told", OF_READOUT
+        "forecasts learn from current features", READOUT, 'waiting["features"][:, horizon - 2]', "features", OF_READOUT
     ),
     Mutant("forecasts are taught one step late", READOUT, 'waiting["gains"][:, horizon - 2]',
         'waiting["gains"][:, max(horizon - 3, 0)]', OF_READOUT,
@@ -643,7 +643,7 @@ class Job(NamedTuple):
 
     @property
     def kernel(self) -> bool:
-        """Mutants of the rules in PyTorch must not hide behind the kernel."""
+        """Whether the tests may use the kernel: mutants of the rules in PyTorch must run without it."""
         return self.mutant is None or self.mutant.compiled
 
 
@@ -674,7 +674,7 @@ def make_copy(package: Path, mutant: Mutant | None, folder: Path) -> None:
 
 
 def run_tests(job: Job, folder: Path) -> int:
-    """pytest's exit code on the package in `folder`, 1 if a test failed. To be called in a process of its own."""
+    """pytest's exit code on the package in `folder`, 1 if a test failed. Call it in a separate process."""
     import pytest
 
     output = os.open(folder / "output.txt", os.O_WRONLY | os.O_CREAT)

@@ -1,4 +1,4 @@
-"""A checkpoint resumes a run bit for bit, refuses anything else, and is never lost to a failed write."""
+"""A checkpoint resumes a run bit for bit, invalid files are rejected, and a failed write loses nothing."""
 
 import json
 import math
@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 
 import ptncn
 from ptncn import PTNCN, CheckpointError
-from ptncn.checkpoint.container import decode, encode, read
+from ptncn.checkpoint import decode, encode, read
 from ptncn.learners import describe, make, names
 from ptncn.updates import Schedule
 
@@ -78,7 +78,7 @@ def test_options_survive_json():
     assert PTNCN(**options).options() == net.options()
 
 
-def test_an_activation_of_ones_own_must_be_given_again(tmp_path):
+def test_a_custom_activation_must_be_passed_again(tmp_path):
     net = PTNCN(6, [5], activation=torch.sin)
     ptncn.save(tmp_path / "run.ckpt", net)
     with pytest.raises(CheckpointError, match="custom"):
@@ -125,7 +125,7 @@ def test_a_bit_of_every_byte_of_a_network_counts(version, good):
             decode(BytesIO(altered), len(data))
 
 
-def test_a_file_cut_short_anywhere_is_refused(good):
+def test_a_file_truncated_anywhere_is_rejected(good):
     data, path = good.read_bytes(), good.with_name("cut.ckpt")
     for size in range(len(data)):
         with pytest.raises(CheckpointError):
@@ -136,7 +136,7 @@ def test_a_file_cut_short_anywhere_is_refused(good):
 
 
 @pytest.mark.parametrize("name", ["ptncn", "lstm", "esn"])
-def test_files_of_format_1_go_on_where_they_stopped(name):
+def test_files_of_format_1_still_resume(name):
     learner, state, extra = ptncn.load(OLD / f"{name}-1.ckpt")
     predictions = torch.stack([learner.step(x, state).prediction for x in extra["frames"]])
     torch.testing.assert_close(predictions, extra["predictions"])
@@ -144,7 +144,7 @@ def test_files_of_format_1_go_on_where_they_stopped(name):
 
 
 def forge(path, change, tensors=None):
-    """Rewrite a checkpoint with its text changed, and a checksum that is right."""
+    """Rewrite a checkpoint with a changed text and a valid checksum."""
     text, own = read(path)
     body = json.loads(text)
     changed = change(body)
@@ -191,7 +191,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_forged_text_with_a_right_checksum_is_refused(name, good):
+def test_a_forged_text_with_a_valid_checksum_is_rejected(name, good):
     forge(good, BOMBS[name])
     with pytest.raises(CheckpointError, match=r"run\.ckpt"):
         ptncn.load(good)
@@ -209,14 +209,14 @@ def test_a_forged_text_with_a_right_checksum_is_refused(name, good):
     ],
     ids=["one row", "state in float64", "state transposed", "weights in float64", "weights cut", "a tensor too many"],
 )
-def test_a_forged_tensor_with_a_right_checksum_is_refused(change, good):
+def test_a_forged_tensor_with_a_valid_checksum_is_rejected(change, good):
     forge(good, lambda body: None, change)
     with pytest.raises(CheckpointError, match=r"run\.ckpt"):
         ptncn.load(good)
 
 
 @pytest.mark.parametrize("name", [name for name in names() if describe(name).size_class not in ("layers", "none")])
-def test_sizes_are_refused_before_memory_is_taken(name, tmp_path):
+def test_sizes_are_rejected_before_memory_is_allocated(name, tmp_path):
     path, learner = tmp_path / "run.ckpt", make(name, input_size=3, hidden_size=2)
     ptncn.save(path, learner, None, torch.zeros(200_000))  # so that three inputs for each unit look possible
     forge(path, lambda body: body["options"].update(hidden_size=50_000))
@@ -320,7 +320,7 @@ def test_a_link_stays_a_link(good, tmp_path):
     assert ptncn.load(good).learner.seed == 1
 
 
-def test_foreign_files_are_refused_and_nothing_in_them_runs(good, tmp_path):
+def test_foreign_files_are_rejected_and_nothing_in_them_runs(good, tmp_path):
     pickled = tmp_path / "evil.pkl"
     pickled.write_bytes(pickle.dumps(Canary(tmp_path / "ran")))
     foreign = tmp_path / "foreign.safetensors"
@@ -335,7 +335,7 @@ def test_foreign_files_are_refused_and_nothing_in_them_runs(good, tmp_path):
         ptncn.load(tmp_path / "missing")
 
 
-def test_an_unknown_learner_or_a_newer_format_is_refused(good, tmp_path):
+def test_an_unknown_learner_or_a_newer_format_is_rejected(good, tmp_path):
     from safetensors import safe_open
 
     with safe_open(good, "pt") as file:
@@ -346,7 +346,7 @@ def test_an_unknown_learner_or_a_newer_format_is_refused(good, tmp_path):
         ptncn.load(newer)
 
 
-def test_a_write_that_fails_leaves_the_good_file_and_nothing_else(good, monkeypatch):
+def test_a_failed_write_keeps_the_old_file_and_leaves_nothing_else(good, monkeypatch):
     before = good.read_bytes()
 
     def full(descriptor):

@@ -1,4 +1,4 @@
-"""The documentation is true: its links, tables, examples and commands."""
+"""The documentation is correct: its links, tables, examples and commands."""
 
 import ast
 import dataclasses
@@ -42,7 +42,7 @@ def somewhere(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_code_that_links_to_a_file_is_found_in_it_or_names_it(page):
+def test_linked_code_occurs_in_the_linked_file(page):
     for quoted, target in CODE_LINK.findall(page.read_text(encoding="utf-8")):
         source = (page.parent / target).resolve()
         names_it = source.as_posix().endswith(quoted)
@@ -50,7 +50,7 @@ def test_code_that_links_to_a_file_is_found_in_it_or_names_it(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_to_files_lead_somewhere(page):
+def test_links_to_files_are_valid(page):
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         assert target.startswith("https://") or (page.parent / target).exists(), target
 
@@ -62,7 +62,7 @@ def test_tables_made_from_registries_and_records_are_current(page):
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.name)
-def test_a_list_follows_a_blank_line_or_the_site_shows_it_as_text(page):
+def test_a_list_follows_a_blank_line_as_the_site_requires(page):
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     assert not re.findall(r"^(?![ #]|- |\* |\d+\. ).+\n(?:- |\* |\d+\. ).*", text, re.MULTILINE)
 
@@ -98,7 +98,7 @@ def imported_parts(path: Path) -> set[str]:
     return found - {"__version__"}
 
 
-def test_imports_point_the_way_the_architecture_says():
+def test_imports_follow_the_architecture_page():
     text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     table = text[text.index("| package |") :].split("\n\n")[0]
     rows = [[re.findall(r"`([a-z_]+)(?:\.py|/)?`", cell) for cell in row.split("|")] for row in table.splitlines()[2:]]

@@ -1,4 +1,4 @@
-"""A dataset, an experiment and a stream format of your own: one file and one line each, then known everywhere."""
+"""A custom dataset, experiment and stream format: one file and one line each, then available everywhere."""
 
 import importlib
 import json

@@ -1,4 +1,4 @@
-"""Learners, distributions, optimisers and metrics that the package does not know are added, and used throughout."""
+"""Custom learners, distributions, optimisers and metrics are added and used throughout."""
 
 import inspect
 import json

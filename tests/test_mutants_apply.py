@@ -6,7 +6,7 @@ from mutants import MUTANTS, PACKAGE, ROOT, Mutant
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.why)
-def test_it_changes_the_package_as_it_is(mutant):
+def test_each_mutant_applies_to_the_current_package(mutant):
     text = (PACKAGE / mutant.file).read_text(encoding="utf-8")
     changed = mutant.apply(text)
     assert changed != text

@@ -2,6 +2,7 @@
 
 import sys
 from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +46,18 @@ def test_other_packages_add_entries_through_entry_points(monkeypatch: pytest.Mon
     assert colours.find("limit") == sys.maxsize
     assert colours.find("red") == 1, "an installed package does not replace one of ours"
     assert asked == ["ptncn.colours"]
+
+
+def test_a_lazy_entry_is_imported_when_it_is_first_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "shades_of_red.py").write_text("CRIMSON = 3\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    colours = Registry[int]("colour", entries={"red": 1})
+    colours.add_lazy("crimson", "shades_of_red:CRIMSON")
+    assert colours.names() == ["red", "crimson"]
+    assert "shades_of_red" not in sys.modules
+    assert colours.find("crimson") == colours["crimson"] == 3
+    with pytest.raises(ValueError, match="registered already"):
+        colours.add_lazy("red", "shades_of_red:CRIMSON")
 
 
 def test_an_object_is_loaded_from_its_path() -> None:

@@ -1,4 +1,4 @@
-"""The documentation builds without warnings, and its pages ask no other host for anything."""
+"""The documentation builds without warnings, and its pages load nothing from other hosts."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Flip every single bit of the checkpoint of a small network, one at a time: none of the files may load."""
+"""Flip every bit of a small network's checkpoint, one at a time: none of the files may load."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from common import parser, record
 
 import ptncn
-from ptncn.checkpoint.container import decode
+from ptncn.checkpoint import decode
 
 
 def main() -> None:

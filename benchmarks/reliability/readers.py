@@ -23,7 +23,7 @@ class WrongError(Exception):
 
 
 def read_rows(path: Path) -> tuple[list[tuple[int, dict[str, Any]]], set[int]]:
-    """The rows that the source gives, each with its line; and the lines that it refused."""
+    """The rows of the source with their line numbers, and the rejected lines."""
     from ptncn.streaming import RowError, StreamError, open_source
 
     rows: list[tuple[int, dict[str, Any]]] = []
@@ -62,7 +62,7 @@ class Csv:
         ]
 
     def check(self, path: Path, data: bytes) -> None:
-        """Each row is what Python's csv module reads from its line on."""
+        """Each row must equal what Python's csv module reads from its line on."""
         rows, _ = read_rows(path)
         texts = lines_of(data)
         for line, values in rows:
@@ -90,7 +90,7 @@ class JsonLines:
         ]
 
     def check(self, path: Path, data: bytes) -> None:
-        """Each line is a row where Python's json module reads an object or a list, with its values; else an error."""
+        """A line must give the values that Python's json module reads, or an error if that is no object or list."""
         rows, bad = read_rows(path)
         accepted = dict(rows)
         for number, text in enumerate(lines_of(data), 1):
@@ -133,7 +133,7 @@ class Parquet:
         return found
 
     def check(self, path: Path, data: bytes) -> None:
-        """The rows are those of the whole table, read at once."""
+        """The rows must equal those of the whole table, read at once."""
         import pyarrow.parquet
 
         rows, bad = read_rows(path)
@@ -168,11 +168,11 @@ class Checkpoints:
         return found
 
     def check(self, path: Path, data: bytes) -> None:
-        """Only what was saved is accepted; what has a checksum of its own must then learn without harm."""
+        """Only unchanged files may be accepted; with a recomputed checksum, the learner must be able to learn."""
         import torch
 
         import ptncn
-        from ptncn.checkpoint.container import decode
+        from ptncn.checkpoint import decode
 
         learner, state, _ = ptncn.load(path)
         if data in self.good:
@@ -189,8 +189,8 @@ class Checkpoints:
     forged: frozenset[bytes] = frozenset()
 
     def forge(self, rng: random.Random, data: bytes) -> bytes:
-        """A checkpoint whose text was damaged and whose checksum is right."""
-        from ptncn.checkpoint.container import decode, encode
+        """A checkpoint with a damaged text and a valid checksum."""
+        from ptncn.checkpoint import decode, encode
 
         text, tensors = decode(io.BytesIO(data), len(data))
         damaged = mutate(rng, [text.encode()]).decode("utf-8", "replace")
@@ -220,7 +220,7 @@ class Records:
         ]
 
     def check(self, path: Path, data: bytes) -> None:
-        """A record holds what Python's json module reads, field by field, and nothing else."""
+        """A record must hold exactly what Python's json module reads, field by field."""
         from ptncn.records import read_record
 
         held = dataclasses.asdict(read_record(path))

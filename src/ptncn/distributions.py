@@ -1,9 +1,10 @@
 """Output distributions: the prediction that logits stand for, and the likelihood of an observation.
 
 In each of them the error unit is prediction − observation, which is also the gradient of the negative
-log-likelihood with respect to the logits. A distribution is added with one call::
+log-likelihood with respect to the logits. A distribution is added with one call, here or elsewhere::
 
     DISTRIBUTIONS.add("poisson", Distribution("poisson", torch.exp, nll=…, to_logits=…))
+    DISTRIBUTIONS.add_lazy("poisson", "ptncn.poisson:POISSON")  # from another file, when it is first used
 """
 
 from __future__ import annotations
@@ -85,28 +86,33 @@ def _categorical_sample(mean: Tensor, generator: torch.Generator) -> Tensor:
     return F.one_hot(symbol, classes).to(mean.dtype)
 
 
-DISTRIBUTIONS: Registry[Distribution] = Registry("distribution", "ptncn.distributions")
-"""Every distribution that `output=` accepts."""
+GAUSSIAN = Distribution("gaussian", _identity, _gaussian_nll, _gaussian_logits, kernel_code=0)
+BERNOULLI = Distribution(
+    "bernoulli",
+    torch.sigmoid,
+    _bernoulli_nll,
+    _bernoulli_logits,
+    _bernoulli_sample,
+    kernel_code=2,
+    metrics=("ce", "se"),
+)
+CATEGORICAL = Distribution(
+    "categorical",
+    _softmax,
+    _categorical_nll,
+    _categorical_logits,
+    _categorical_sample,
+    kernel_code=9,
+    metrics=("bpc",),
+)
 
-for _each in (
-    Distribution("gaussian", _identity, _gaussian_nll, _gaussian_logits, kernel_code=0),
-    Distribution(
-        "bernoulli",
-        torch.sigmoid,
-        _bernoulli_nll,
-        _bernoulli_logits,
-        _bernoulli_sample,
-        kernel_code=2,
-        metrics=("ce", "se"),
-    ),
-    Distribution(
-        "categorical",
-        _softmax,
-        _categorical_nll,
-        _categorical_logits,
-        _categorical_sample,
-        kernel_code=9,
-        metrics=("bpc",),
-    ),
-):
-    DISTRIBUTIONS.add(_each.name, _each)
+DISTRIBUTIONS: Registry[Distribution] = Registry(
+    "distribution",
+    "ptncn.distributions",
+    {
+        "gaussian": GAUSSIAN,
+        "bernoulli": BERNOULLI,
+        "categorical": CATEGORICAL,
+    },
+)
+"""Every distribution that `output=` accepts."""

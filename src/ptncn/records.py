@@ -256,7 +256,7 @@ class Comparison:
     p_t: float
     """p value of the paired t test."""
     p_wilcoxon: float
-    """p value of Wilcoxon's signed rank test, which assumes no distribution."""
+    """p value of Wilcoxon's signed-rank test, which assumes no distribution."""
 
     @property
     def beyond_chance(self) -> bool:

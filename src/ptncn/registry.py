@@ -49,10 +49,17 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def add(self, name: str, entry: T, *, replace: bool = False) -> T:
         """Register an entry and return it; a name can be used only once unless `replace` is set."""
+        self._add(name, entry, replace)
+        return entry
+
+    def add_lazy(self, name: str, where: str, *, replace: bool = False) -> None:
+        """Register the entry at "module:attribute", which is imported when it is first used."""
+        self._add(name, Lazy(where), replace)
+
+    def _add(self, name: str, entry: T | Lazy, replace: bool) -> None:
         if name in self._entries and not replace:
             raise ValueError(f"{self.kind} {name!r} is registered already; choose another name, or replace=True")
         self._entries[name] = entry
-        return entry
 
     def remove(self, name: str) -> None:
         """Remove an entry."""

@@ -99,9 +99,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def side_by_side(parts: int, call: Callable[[int], Result]) -> list[Result]:
-    """The results of call(0), …, call(parts − 1): the first in this thread, the others in threads that stay.
+    """The results of call(0), …, call(parts − 1): the first in this thread, the others in a pool of threads.
 
-    It pays for calls that release the interpreter lock.
+    Only calls that release the interpreter lock run in parallel.
 
     >>> side_by_side(3, lambda part: part * part)
     [0, 1, 4]

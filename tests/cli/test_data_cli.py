@@ -109,7 +109,7 @@ class TestShow:
             assert picture.n_frames == 20
             assert np.asarray(picture.convert("L")).max() > 200
 
-    def test_or_a_filmstrip_with_a_row_for_each_sequence(self, tmp_path):
+    def test_images_become_a_filmstrip_with_a_row_for_each_sequence(self, tmp_path):
         run("show", "digits", "--out", tmp_path / "x.png", "--count", 2, "--objects", 1, "--split", "test")
         with Image.open(tmp_path / "x.png") as picture:
             width, height = picture.size
@@ -126,7 +126,7 @@ class TestShow:
     def test_text_is_printed(self):
         assert len(run("show", "python-reference", "--count", 3).splitlines()) == 3
 
-    def test_so_are_user_defined_arrays_and_videos(self, tmp_path):
+    def test_user_defined_arrays_and_videos_can_be_shown(self, tmp_path):
         np.save(tmp_path / "mine.npy", np.zeros((2, 5, 8, 9), np.uint8))
         run("show", tmp_path / "mine.npy", "--out", tmp_path / "a.gif")
         run("show", tmp_path / "a.gif", "--out", tmp_path / "b.png")
@@ -145,7 +145,7 @@ class TestShow:
             (["noisy-cosine", "--out", "x.gif"], "cannot be drawn as .gif"),
         ],
     )
-    def test_what_cannot_be_shown_is_one_clear_line(self, tmp_path, arguments, message):
+    def test_what_cannot_be_shown_gives_a_one_line_error(self, tmp_path, arguments, message):
         before = sorted(tmp_path.rglob("*"))
         assert message in fails("show", *arguments)
         assert sorted(tmp_path.rglob("*")) == before

@@ -17,14 +17,14 @@ runner = CliRunner()
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A short demo: its folder and what it said."""
+    """A short demo: its folder and its output."""
     out = tmp_path_factory.mktemp("demo") / "new" / "folder"
     result = runner.invoke(app, ["demo", "--quick", "--out", str(out)])
     assert result.exit_code == 0, result.output
     return out, result.output
 
 
-def test_it_writes_a_page_a_film_figures_and_its_numbers(finished):
+def test_it_writes_a_page_a_film_figures_and_a_record(finished):
     out, _ = finished
     strips = [f"change-{part}.png" for part in (1, 2, 3)]
     wanted = [*strips, "curves.png", "demo.json", "evaluations.png", "film.gif", "index.html", "surprise.png"]
@@ -34,7 +34,7 @@ def test_it_writes_a_page_a_film_figures_and_its_numbers(finished):
     assert (out / "index.html").read_text().startswith("<!doctype html>")
 
 
-def test_its_numbers_come_with_the_command_and_the_versions(finished):
+def test_the_record_has_the_command_and_the_versions(finished):
     record = json.loads((finished[0] / "demo.json").read_text())
     assert record["command"] == "ptncn demo --seed 0 --quick"
     assert {"torch", "ptncn", "python"} <= set(record["versions"])
@@ -54,7 +54,7 @@ def test_it_prints_what_happens_and_then_the_address_of_the_page(finished):
     assert lines[-1] == "ptncn live"
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
+def test_a_folder_that_cannot_be_created_gives_a_one_line_error(tmp_path):
     (tmp_path / "file").write_text("in the way")
     result = runner.invoke(app, ["demo", "--quick", "--out", str(tmp_path / "file")])
     assert result.exit_code == 1
@@ -62,7 +62,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     assert len(result.stderr.strip().splitlines()) == 1
 
 
-def test_it_can_be_stopped_and_then_leaves_nothing(tmp_path):
+def test_it_can_be_interrupted_and_leaves_nothing_behind(tmp_path):
     command = [sys.executable, "-m", "ptncn", "demo", "--out", str(tmp_path / "out")]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(

@@ -110,7 +110,7 @@ def test_a_failed_run_records_the_reason_and_the_others_continue(somewhere, monk
     assert read_record("results/smoke/discrete/cosine-noisy-cosine-0.json").status == "finished"
 
 
-def test_wrong_names_are_one_line():
+def test_wrong_names_give_one_line_errors():
     assert "prediction, continual" in run("predict", exit_code=1).stderr
     assert "choose one of: smoke, laptop, paper" in run("discrete", "--scale", "tiny", exit_code=1).stderr
 

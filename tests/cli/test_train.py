@@ -61,7 +61,7 @@ def test_errors_are_one_line(arguments, complaint):
     assert len(result.stderr.strip().splitlines()) == 1
 
 
-def test_a_network_for_other_observations_is_refused():
+def test_a_network_for_other_observations_is_rejected():
     run("train", "ptncn", "digits", *SMALL)
     assert "1024 numbers, got 95" in run("eval", "trained/network.safetensors", "ptb", exit_code=1).stderr
 

@@ -36,7 +36,9 @@ class TestRules:
     @pytest.mark.parametrize(
         ("objects", "canvas", "length", "speed"), [(1, 28, 3, 0.1), (5, 40, 7, 0.7), (3, 96, 2, 0)]
     )
-    def test_so_does_any_number_of_objects_canvas_length_and_speed(self, images, objects, canvas, length, speed):
+    def test_any_number_of_objects_canvas_length_and_speed_equals_the_plain_implementation(
+        self, images, objects, canvas, length, speed
+    ):
         settings = {"objects": objects, "canvas": canvas, "length": length, "speed": speed}
         video = BouncingVideo(images, size=10**12, seed=1, stream="s", **settings)
         for index in (0, 10**12 - 1):
@@ -50,7 +52,7 @@ class TestRules:
         angle=st.floats(0, 2 * np.pi),
         speed=st.floats(0, 1.5),
     )
-    def test_paths_bounce_and_are_held_at_the_edge(self, x, y, angle, speed):
+    def test_paths_bounce_and_stay_inside(self, x, y, angle, speed):
         velocity = speed * np.array([np.sin(angle), np.cos(angle)])
         moved = (36 * move(np.array([y, x]), velocity, 50)).astype(int)
         expected = np.array(plain_bouncing.corner_path(x, y, angle, 50, speed, 36))

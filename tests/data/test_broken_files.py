@@ -25,7 +25,7 @@ from ptncn.data.download import Proof, check_file, parse_idx
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """A cache with a small MNIST, and what makes another content of its first file count as right."""
+    """A cache with a small MNIST, and a function that makes other content of its first file valid."""
     dataset, contents = fake_mnist()
     store(tmp_path, dataset, contents)
     monkeypatch.setenv("PTNCN_DATA", str(tmp_path))
@@ -58,7 +58,7 @@ def test_whole_files_are_read(cache):
     assert [len(load_images("mnist", split)) for split in ("train", "valid", "test")] == [10, 2, 4]
 
 
-def test_an_image_that_is_there_twice_is_not_in_both_train_and_valid(cache, accept):
+def test_a_duplicate_image_is_not_in_both_train_and_valid(cache, accept):
     pixels = np.arange(12)[:, None, None] * np.ones((28, 28))
     pixels[3] = pixels[11]
     content = idx(pixels)
@@ -168,11 +168,11 @@ class TestMissing:
         with pytest.raises(MissingDataError, match=f"ptncn data fetch {name}"):
             bouncing(name, "train")
 
-    def test_so_does_the_treebank(self):
+    def test_the_missing_treebank_names_the_command_that_downloads_it(self):
         with pytest.raises(MissingDataError, match="ptncn data fetch ptb"):
             penn_treebank("test")
 
-    def test_so_does_the_file_of_srivastava(self):
+    def test_the_missing_file_of_srivastava_names_the_command_that_downloads_it(self):
         with pytest.raises(MissingDataError, match="ptncn data fetch bouncing-mnist"):
             DATASETS["bouncing-mnist"].open("test")
 
@@ -186,7 +186,7 @@ class TestSrivastava:
         (tmp_path / "bouncing-mnist").mkdir()
         return tmp_path
 
-    def test_it_is_the_test_set_where_it_is_in_the_cache(self, cache):
+    def test_it_is_the_test_set_if_it_is_in_the_cache(self, cache):
         array = np.lib.format.open_memmap(
             cache / "bouncing-mnist/mnist_test_seq.npy", "w+", np.uint8, (20, 10_000, 64, 64)
         )

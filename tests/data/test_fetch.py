@@ -14,7 +14,7 @@ from ptncn.data.download import fetch, look_up
 
 
 class Server:
-    """Answers `/mirror/file` from a dict of (status, body); remembers what was asked for."""
+    """Answers `/mirror/file` from a dict of (status, body); remembers the requests."""
 
     def __init__(self):
         self.answers, self.requests = {}, []
@@ -94,7 +94,7 @@ class TestMirrors:
         assert sum("404" in line for line in lines) == 4
 
     @pytest.mark.parametrize("answer", BAD.values(), ids=BAD)
-    def test_so_does_one_that_gives(self, server, dataset, cache, answer):
+    def test_the_next_mirror_is_tried_if_one_gives(self, server, dataset, cache, answer):
         for name in FOUR:
             server.answers[name.replace("mnist", "/first")] = answer
         fetch(dataset.files)
@@ -106,7 +106,7 @@ class TestMirrors:
         fetch(files)
         assert look_up(dataset.files).correct
 
-    def test_unpacked_content_is_packed_as_the_cache_has_it(self, server, dataset, cache):
+    def test_uncompressed_content_is_compressed_in_the_cache(self, server, dataset, cache):
         for name in FOUR:
             url = name.replace("mnist", "/second")
             server.answers[url] = 200, gzip.decompress(server.answers[url][1])
@@ -116,7 +116,7 @@ class TestMirrors:
 
 
 class TestNothingHalfWritten:
-    def test_when_no_mirror_is_right_the_error_names_file_and_mirrors(self, server, dataset, cache):
+    def test_if_no_mirror_has_the_file_the_error_names_file_and_mirrors(self, server, dataset, cache):
         server.answers.clear()
         with pytest.raises(DataError, match=r"train-images-idx3-ubyte\.gz: no mirror") as caught:
             fetch(dataset.files)
@@ -124,7 +124,7 @@ class TestNothingHalfWritten:
         assert "/second/" in str(caught.value)
         assert not (cache / "mnist").exists()
 
-    def test_what_was_fetched_before_an_error_stays_and_is_not_fetched_again(self, server, dataset, cache):
+    def test_files_fetched_before_an_error_are_kept(self, server, dataset, cache):
         lost = server.answers.pop("/second/t10k-images-idx3-ubyte.gz")
         with pytest.raises(DataError, match="t10k-images"):
             fetch(dataset.files)
@@ -141,7 +141,7 @@ class TestNothingHalfWritten:
             fetch(dataset.files)
         assert cache.read_text() == "a file where the folder should be"
 
-    def test_an_interruption_leaves_nothing(self, dataset, cache, monkeypatch):
+    def test_an_interruption_leaves_no_partial_file(self, dataset, cache, monkeypatch):
         def interrupt(*args):
             raise KeyboardInterrupt
 
@@ -161,14 +161,14 @@ class TestWhatIsThere:
         assert mine.read_bytes() == b"mine"
         assert everything(cache) == [FOUR[2]]
 
-    def test_replace_puts_the_right_one_in_its_place(self, dataset, cache):
+    def test_replace_overwrites_a_wrong_file(self, dataset, cache):
         mine = cache / FOUR[2]
         mine.parent.mkdir(parents=True)
         mine.write_bytes(b"mine")
         fetch(dataset.files, replace=True)
         assert look_up(dataset.files).correct
 
-    def test_replace_keeps_the_old_file_when_no_mirror_is_right(self, server, dataset, cache):
+    def test_replace_keeps_the_old_file_if_no_mirror_has_the_right_one(self, server, dataset, cache):
         server.answers.clear()
         mine = cache / FOUR[2]
         mine.parent.mkdir(parents=True)

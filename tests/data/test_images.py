@@ -31,7 +31,7 @@ class TestEmbedded:
         parts = [{image.tobytes() for image in load_images(name, split).pixels} for split in ("train", "valid", "test")]
         assert len(set.union(*parts)) == sum(map(len, parts))
 
-    def test_building_it_again_gives_the_same(self, name):
+    def test_it_is_deterministic(self, name):
         before = [images.sha256 for images in EMBEDDED_IMAGES[name]()]
         EMBEDDED_IMAGES[name].cache_clear()
         assert [images.sha256 for images in EMBEDDED_IMAGES[name]()] == before
@@ -49,8 +49,8 @@ class TestEmbedded:
         assert pixels[:, [0, 0, -1, -1], [0, -1, 0, -1]].mean() < 5
 
     @pytest.mark.parametrize("split", ["valid", "test"])
-    def test_a_classifier_that_saw_train_reads_the_labels_of_the_others(self, name, split):
-        """Shapes turn by any angle, so that their nearest neighbour is of another kind more often."""
+    def test_a_classifier_trained_on_train_predicts_the_labels_of_the_other_splits(self, name, split):
+        """Shapes are rotated by any angle, so their nearest neighbour is more often of another kind."""
         train, other = load_images(name, "train"), load_images(name, split)
         blurred = [
             images.pixels.reshape(-1, 14, 2, 14, 2).mean((2, 4)).reshape(len(images), -1) for images in (train, other)

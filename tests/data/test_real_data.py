@@ -92,7 +92,7 @@ class TestPennTreebank:
         counts = sum(x.sum((0, 1)) for x, _ in penn_treebank("train").stream(100_000))
         assert (counts > 0).all()
 
-    def test_the_authors_tokens_are_there(self):
+    def test_the_number_of_tokens_is_that_of_the_paper(self):
         """The paper counts 971,657 tokens: the words, and a beginning and an end for each of 42,068 sentences."""
         need("ptb")
         text = penn_treebank("train")

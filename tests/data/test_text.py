@@ -14,7 +14,7 @@ LINES = ["the cat sat", "on", "a mat", "and then it slept for a while", "end"] *
 
 
 def read(text, batch):
-    """The lines of a batch, without what is masked."""
+    """The lines of a batch, without masked symbols."""
     x, mask = batch
     return [text.decode(x[mask[:, row], row]) for row in range(x.shape[1])]
 
@@ -80,7 +80,7 @@ class TestBatches:
         assert first == again != other
         assert [read(text, batch) for batch in text.batches(4, shuffle_seed=1, start=3)] == first[3:]
 
-    def test_going_through_the_text_never_changes_it(self):
+    def test_reading_the_text_never_changes_it(self):
         text = Text("t", LINES)
         before, size = text._digest(), len(text)
         for epoch in range(3):

@@ -16,7 +16,7 @@ SLOWER = 1.5
 
 
 def complete(name, options):
-    """All options of a P-TNCN, those of its preset included."""
+    """All options of a P-TNCN, including those of its preset."""
     options = dict(options)
     return make_config(options.pop("preset"), options, "bernoulli") if name == PTNCN else options
 

@@ -8,7 +8,7 @@ from PIL import Image
 from ptncn.demo import narrative
 from ptncn.demo.page import animate, shots
 from ptncn.demo.simulate import LSTM, NAMES, PTNCN, load_record
-from ptncn.experiments import find_experiment
+from ptncn.experiments import EXPERIMENTS
 from ptncn.experiments.experiment import VARIANTS
 from ptncn.report.assessment import TableCell, cells_of, number, place
 from ptncn.report.model import learner_label
@@ -61,7 +61,7 @@ def results_table() -> str:
     head = ["", "size", *(f"{learner_label(name)}, {whose}" for name in COMPARED for whose in ("paper", "ours"))]
     rows = [head, ["---", "---", *["--:"] * 4]]
     for name, metric, column in SHOWN:
-        experiment = find_experiment(name)
+        experiment = EXPERIMENTS.find(name)
         title = experiment.page.title.partition(":")[0]
         for scale in ("paper", "laptop"):
             folder = ROOT / "results" / scale / name

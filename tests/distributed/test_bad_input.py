@@ -1,4 +1,4 @@
-"""Ranks that do not fit each other, or cannot meet, say so in one line."""
+"""Inconsistent ranks, or ranks that cannot meet, give one-line errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SAID = {
 }
 
 
-def test_ranks_that_differ_are_refused_on_all_of_them_in_one_line():
+def test_ranks_that_differ_give_a_one_line_error_on_all_of_them():
     for code, printed, errors in ranks(2, Path(__file__).with_name("refused_ranks.py")):
         assert code == 0, errors
         found = dict(json.loads(line) for line in printed.splitlines())
@@ -30,7 +30,7 @@ def test_ranks_that_differ_are_refused_on_all_of_them_in_one_line():
         assert [name for name, said in found.items() if not re.fullmatch(SAID[name], said)] == []
 
 
-def test_a_port_in_use_is_one_line(monkeypatch):
+def test_a_port_in_use_gives_a_one_line_error(monkeypatch):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -42,7 +42,7 @@ def test_a_port_in_use_is_one_line(monkeypatch):
     assert "\n" not in str(raised.value)
 
 
-def test_ranks_without_a_process_group_are_one_line():
+def test_ranks_without_a_process_group_give_a_one_line_error():
     with pytest.raises(
         RanksError, match=r"^ranks: expected a process group; use ptncn.distributed.connect\(\), or torchrun$"
     ):

@@ -1,4 +1,4 @@
-"""What ranks say to each other arrives, in order, whatever its size; a rank that ended is one line."""
+"""Messages between ranks arrive in order, whatever their size; a lost rank gives a one-line error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from launch import ranks
 
 
-def test_messages_arrive_and_a_lost_rank_is_one_line():
+def test_messages_arrive_and_a_lost_rank_gives_a_one_line_error():
     (code, first, errors), (other_code, second, other_errors) = ranks(2, Path(__file__).with_name("mesh_ranks.py"))
     assert (code, other_code) == (0, 0), errors + other_errors
     *said, lost = map(json.loads, first.splitlines())

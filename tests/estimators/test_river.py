@@ -1,4 +1,4 @@
-"""River's own checks on the River estimators, and what those cannot know: state, copies, columns, features, alarms."""
+"""River's own checks, and further ones of state, copies, columns, features and alarms."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SMALL: dict[str, Any] = {"hidden": (8,), "seed": 1}
 def planted(
     count: int, *, seed: int = 0, share: float = 0.02, size: float = 1.0
 ) -> list[tuple[dict[str, float], bool]]:
-    """Two noisy waves; now and then one of them is far from where it should be."""
+    """Two noisy waves with occasional outliers in one of them."""
     draw = np.random.default_rng(seed)
     rows = []
     for t in range(count):
@@ -44,7 +44,7 @@ def planted(
 
 
 class Planted:
-    """In place of the dataset that River's anomaly checks would download."""
+    """Replaces the dataset that River's anomaly checks would download."""
 
     def take(self, count: int) -> Iterator[tuple[dict[str, float], bool]]:
         return iter(planted(min(count, 300), size=3.0))
@@ -89,7 +89,7 @@ def ask(model: Any) -> Any:
 
 @pytest.mark.parametrize("learner", ["ptncn", "lstm-tbptt", "lstm-uoro", "esn-rls", "copy"])
 @pytest.mark.parametrize("kind", ESTIMATORS)
-def test_asking_changes_nothing(kind: Any, learner: str) -> None:
+def test_predictions_change_nothing(kind: Any, learner: str) -> None:
     asked, silent = (kind(learner=learner, **SMALL) for _ in range(2))
     for t in range(60):
         ask(asked)
@@ -101,7 +101,7 @@ def test_asking_changes_nothing(kind: Any, learner: str) -> None:
 @pytest.mark.parametrize("learner", ["ptncn", "lstm-tbptt", "lstm-uoro", "esn-rls", "mean"])
 @pytest.mark.parametrize("kind", ESTIMATORS)
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_a_copy_in_mid_stream_goes_on_the_same(kind: Any, learner: str, again: Any) -> None:
+def test_a_copy_made_mid_stream_continues_identically(kind: Any, learner: str, again: Any) -> None:
     model = kind(learner=learner, **SMALL)
     for t in range(40):
         learn(model, t)
@@ -113,7 +113,7 @@ def test_a_copy_in_mid_stream_goes_on_the_same(kind: Any, learner: str, again: A
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
-def test_a_seed_makes_it_reproducible_and_none_does_not(kind: Any) -> None:
+def test_results_are_reproducible_with_a_seed_and_not_without(kind: Any) -> None:
     models = [kind(hidden=(8,), seed=seed) for seed in (3, 3, None, None)]
     for model in models:
         for t in range(30):
@@ -133,7 +133,7 @@ def test_a_copying_forecaster_forecasts_the_last_value() -> None:
     assert model.forecast(2) == pytest.approx([2.5, 2.5], abs=0.02)
 
 
-def test_a_copying_forecaster_of_changes_goes_on_in_a_line() -> None:
+def test_a_copying_forecaster_of_changes_continues_linearly() -> None:
     model = PTNCNForecaster("copy", target="change")
     for y in (1.0, 2.0, 3.0):
         model.learn_one({"up": y, "down": -10 * y})
@@ -151,7 +151,7 @@ def test_several_series_are_forecast_by_rivers_evaluation_better_than_by_copying
     assert error(PTNCNForecaster(seed=0)) < 0.6 * error(PTNCNForecaster("copy", target="level"))
 
 
-def test_forecasts_follow_the_features_that_are_given() -> None:
+def test_forecasts_follow_the_given_features() -> None:
     draw = np.random.default_rng(0)
     model = PTNCNForecaster(hidden=(16,), lr=3e-3, seed=0)
     for _ in range(2000):
@@ -163,7 +163,7 @@ def test_forecasts_follow_the_features_that_are_given() -> None:
     assert len(model.forecast(2)) == 2
 
 
-def test_dates_are_no_features() -> None:
+def test_dates_are_not_features() -> None:
     model, without = (PTNCNForecaster(**SMALL) for _ in range(2))
     for x, y in datasets.AirlinePassengers():
         model.learn_one(y=y, x=x)
@@ -187,7 +187,7 @@ def test_the_regressor_learns_targets_from_features_of_the_same_row() -> None:
     assert (unexplained < 0.15).all()
 
 
-def test_the_regressor_sees_the_targets_of_the_row_before() -> None:
+def test_the_regressor_sees_the_targets_of_the_previous_row() -> None:
     model = PTNCNRegressor("copy", target="level")
     assert model.predict_one({"a": 1.0}) == {}
     for t in range(200):
@@ -196,7 +196,7 @@ def test_the_regressor_sees_the_targets_of_the_row_before() -> None:
             assert model.predict_one({"a": 0.0}) == pytest.approx({"y": t % 3}, abs=0.02)
 
 
-def test_the_order_of_columns_means_nothing_and_spare_inputs_take_new_ones() -> None:
+def test_the_order_of_columns_does_not_matter_and_new_columns_use_spare_inputs() -> None:
     models = [PTNCNRegressor(spare=spare, **SMALL) for spare in (1, 1, 0)]
     for t in range(50):
         x = {"a": math.sin(t), "b": math.cos(t)} | ({"c": float(t), "d": 1.0} if t > 20 else {})
@@ -211,7 +211,7 @@ def test_the_order_of_columns_means_nothing_and_spare_inputs_take_new_ones() -> 
     ]
 
 
-def test_what_is_missing_teaches_nothing() -> None:
+def test_nothing_is_learnt_from_missing_values() -> None:
     model, without = (PTNCNAnomalyDetector(**SMALL) for _ in range(2))
     for t in range(50):
         model.learn_one({"a": math.sin(t), "b": None if t else 0.0})
@@ -287,18 +287,18 @@ def test_a_drift_raises_the_step_size_for_a_while() -> None:
         (lambda: PTNCNForecaster(spare=-1), "spare: expected at least 0, got -1"),
         (lambda: PTNCNAnomalyDetector(alarm_rate=2.0), "alarm_rate: expected a share"),
         (lambda: PTNCNForecaster("lstm").learn_one(1.0), "unknown learner 'lstm'"),
-        (lambda: PTNCNAnomalyDetector().learn_one({"a": math.inf}), "'a' is inf"),
+        (lambda: PTNCNAnomalyDetector().learn_one({"a": math.inf}), "'a': expected a finite number"),
         (lambda: PTNCNForecaster().forecast(2, [{}]), "xs: expected 2 rows, one per step, got 1"),
         (lambda: [PTNCNForecaster.learn_one(model, y) for model in [PTNCNForecaster()] for y in (1.0, {"a": 1.0})],
          "targets were numbers until now"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_named(wrong: Any, message: str) -> None:
+def test_bad_arguments_are_named(wrong: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
         wrong()
 
 
-def test_intervals_hold_what_comes() -> None:
+def test_intervals_contain_the_next_values() -> None:
     draw, model, held = np.random.default_rng(0), StreamForecaster(horizon=2, hidden=(8,), seed=1), []
     for t in range(500):
         y = math.sin(t / 4) + 0.1 * draw.normal()
@@ -308,7 +308,7 @@ def test_intervals_hold_what_comes() -> None:
     assert 0.85 < np.mean(held) < 0.95
 
 
-def test_each_key_is_forecast_as_if_it_were_alone() -> None:
+def test_each_key_is_forecast_independently() -> None:
     together, alone = (StreamForecaster(horizon=3, by="pump", hidden=(8,), seed=1) for _ in range(2))
     for t in range(60):
         for pump, level in (("north", 10.0), ("south", 500.0)):
@@ -323,7 +323,7 @@ def test_each_key_is_forecast_as_if_it_were_alone() -> None:
         together.forecast(2)
 
 
-def test_features_of_the_future_correct_the_forecast_of_a_stream() -> None:
+def test_future_features_correct_the_forecast_of_a_stream() -> None:
     draw, model = np.random.default_rng(0), StreamForecaster(horizon=2, hidden=(8,), seed=1)
     for _ in range(300):
         price = draw.normal()
@@ -333,7 +333,7 @@ def test_features_of_the_future_correct_the_forecast_of_a_stream() -> None:
     assert max(low) < -2
 
 
-def test_a_stream_forecaster_in_a_pickle_goes_on_the_same() -> None:
+def test_a_pickled_stream_forecaster_continues_identically() -> None:
     model = StreamForecaster(horizon=2, by="pump", hidden=(8,), seed=1)
     for t in range(40):
         model.learn_one(math.sin(t), {"pump": t % 2})

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, and what those cannot know: consecutive rows, targets seen late, forecasts."""
+"""scikit-learn's own checks, and further ones of consecutive rows, late targets and forecasts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_no_more_than_two_checks_are_expected_to_fail() -> None:
 
 @pytest.mark.parametrize("learner", ["ptncn", "lstm-tbptt", "esn-rls"])
 @pytest.mark.parametrize("with_targets", [False, True])
-def test_pieces_teach_the_same_as_the_whole(learner: str, with_targets: bool) -> None:
+def test_learning_in_pieces_equals_learning_at_once(learner: str, with_targets: bool) -> None:
     X, y = WAVES[:60], WAVES[:60, 0] * 2 if with_targets else None
     whole, pieces = small(learner=learner).fit(X, y), small(learner=learner)
     for start, stop in ((0, 1), (1, 20), (20, 60)):
@@ -70,7 +70,7 @@ def test_predicting_changes_nothing() -> None:
     assert np.array_equal(asked.predict(WAVES[100:]), silent.predict(WAVES[100:]))
 
 
-def test_a_prediction_depends_on_no_later_row() -> None:
+def test_a_prediction_does_not_depend_on_later_rows() -> None:
     model = small().fit(WAVES[:100])
     rows = WAVES[100:120].copy()
     before = model.predict(rows)
@@ -80,7 +80,7 @@ def test_a_prediction_depends_on_no_later_row() -> None:
     assert not np.array_equal(before[10:], after[10:])
 
 
-def test_without_targets_the_row_after_each_is_forecast() -> None:
+def test_without_targets_the_next_row_is_forecast() -> None:
     model = small().fit(WAVES[:1900])
     forecasts = model.predict(WAVES[1900:1999])
     error = np.square(forecasts - WAVES[1901:2000]).mean()
@@ -88,13 +88,13 @@ def test_without_targets_the_row_after_each_is_forecast() -> None:
     assert model.score(WAVES[1900:]) == pytest.approx(r2_score(WAVES[1901:], forecasts))
 
 
-def test_a_copying_learner_forecasts_each_row_again() -> None:
+def test_a_copying_learner_repeats_each_row() -> None:
     model = small(learner="copy", target="level").fit(WAVES[:50])
     # not exactly: the scale moves a little between seeing a row and saying it again
     assert model.predict(WAVES[50:60]) == pytest.approx(WAVES[50:60], abs=0.1)
 
 
-def test_a_copying_learner_knows_the_last_targets_and_then_only_its_own() -> None:
+def test_a_copying_learner_repeats_the_last_targets_then_its_own_predictions() -> None:
     targets = T[:200] % 2
     model = small(learner="copy", target="level").fit(WAVES[:200], targets)
     assert model.predict(WAVES[200:203]) == pytest.approx([1, 1, 1], abs=0.02)
@@ -108,7 +108,7 @@ def test_targets_are_learnt_from_the_features_of_the_same_row() -> None:
     assert model.score(X[2000:], y[2000:]) > 0.8
 
 
-def test_more_passes_teach_more() -> None:
+def test_more_passes_improve_the_score() -> None:
     once, often = (small(passes=passes).fit(WAVES[:200]) for passes in (1, 10))
     assert often.score(WAVES[200:400]) > once.score(WAVES[200:400])
 
@@ -126,7 +126,7 @@ def test_it_works_in_time_series_cross_validation() -> None:
     assert np.isfinite(scores).all()
 
 
-def test_a_pickle_in_mid_stream_goes_on_the_same() -> None:
+def test_a_pickle_made_mid_stream_continues_identically() -> None:
     model = small().fit(WAVES[:50])
     twin = pickle.loads(pickle.dumps(model))
     for each in (model, twin):
@@ -140,12 +140,18 @@ def test_a_pickle_in_mid_stream_goes_on_the_same() -> None:
         (lambda: small(target="slope").fit(WAVES), "target: expected one of"),
         (lambda: small(passes=0).fit(WAVES), "passes: expected at least 1, got 0"),
         (lambda: small().fit(WAVES[:9]).score(WAVES[:1]), "at least 2 rows"),
-        (lambda: small().fit(WAVES[:9]).partial_fit(WAVES[:9], T[:9]), "y of 1 columns: the rows before had none"),
-        (lambda: small().fit(WAVES[:9], T[:9]).partial_fit(WAVES[:9]), "no y: the rows before had 1 columns"),
+        (
+            lambda: small().fit(WAVES[:9]).partial_fit(WAVES[:9], T[:9]),
+            "columns as before, none, got 1",
+        ),
+        (
+            lambda: small().fit(WAVES[:9], T[:9]).partial_fit(WAVES[:9]),
+            "columns as before, 1, got none",
+        ),
         (lambda: small().fit(WAVES[:9] * np.inf), "infinity"),
     ],
 )
-def test_what_is_wrong_is_named(wrong: Any, message: str) -> None:
+def test_bad_arguments_are_named(wrong: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message), np.errstate(invalid="ignore"):
         wrong()
 
@@ -155,7 +161,7 @@ def test_an_unfitted_model_says_so() -> None:
         small().predict(WAVES)
 
 
-def test_a_stream_learns_pieces_as_the_whole_and_survives_a_pickle() -> None:
+def test_a_stream_learns_in_pieces_as_at_once_and_survives_pickling() -> None:
     X, y = WAVES[:300, 1:], WAVES[:300, 0]
     whole, pieces = (StreamRegressor(horizon=3, hidden=(4,), random_state=0) for _ in range(2))
     whole.fit(X, y)
@@ -171,7 +177,7 @@ def test_a_stream_learns_pieces_as_the_whole_and_survives_a_pickle() -> None:
         whole.partial_fit(X, WAVES[:300])
 
 
-def test_known_features_correct_what_a_stream_predicts() -> None:
+def test_known_features_correct_the_predictions_of_a_stream() -> None:
     draw = np.random.default_rng(0)
     X = draw.normal(size=(400, 1))
     Y = np.column_stack((3 * X[:, 0], 10 - X[:, 0])) + 0.05 * draw.normal(size=(400, 2))

@@ -12,7 +12,7 @@ import torch
 
 from ptncn.cli.reproduce import mean_cells
 from ptncn.data import DATASETS, ArraySequences, open_splits
-from ptncn.experiments import EXPERIMENTS, find_experiment
+from ptncn.experiments import EXPERIMENTS
 from ptncn.experiments.complexity import exponent
 from ptncn.experiments.config import SCALES, VIDEO
 from ptncn.experiments.continual import phased_run
@@ -32,7 +32,7 @@ def no_data(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", EXPERIMENTS.names())
 def test_every_experiment_has_all_scales_and_numbers_of_the_paper_for_rows_it_runs(name):
-    experiment = find_experiment(name)
+    experiment = EXPERIMENTS.find(name)
     assert set(experiment.seeds) == set(SCALES)
     for rows in experiment.paper.values():
         assert set(rows) <= set(experiment.all_rows())
@@ -40,9 +40,9 @@ def test_every_experiment_has_all_scales_and_numbers_of_the_paper_for_rows_it_ru
         assert experiment.row(row).label
 
 
-def test_an_unknown_experiment_lists_what_there_is():
+def test_an_unknown_experiment_lists_the_known_ones():
     with pytest.raises(ValueError, match=r"did you mean 'zero-shot'.*prediction, continual"):
-        find_experiment("zeroshot")
+        EXPERIMENTS.find("zeroshot")
 
 
 @pytest.mark.parametrize(
@@ -53,18 +53,18 @@ def test_an_unknown_experiment_lists_what_there_is():
         ({"data": ["cifar"]}, "choose one of: mnist, notmnist"),
     ],
 )
-def test_unknown_names_list_what_there_is(wrong, complaint):
+def test_unknown_names_list_the_known_ones(wrong, complaint):
     with pytest.raises(ValueError, match=complaint):
-        find_experiment("prediction").specs(**{"scale": "smoke", **wrong})
+        EXPERIMENTS.find("prediction").specs(**{"scale": "smoke", **wrong})
 
 
 def test_discrete_has_its_own_rows():
     with pytest.raises(ValueError, match=r"did you mean 'sign'.*sign, tanh, cosine, untrained"):
-        find_experiment("discrete").specs("smoke", rows=["signs"])
+        EXPERIMENTS.find("discrete").specs("smoke", rows=["signs"])
 
 
-def test_any_learner_of_the_registry_may_take_part():
-    specs = find_experiment("zero-shot").specs("smoke", rows=["rhn-kf-rtrl"], seeds=range(2))
+def test_any_learner_of_the_registry_can_be_a_row():
+    specs = EXPERIMENTS.find("zero-shot").specs("smoke", rows=["rhn-kf-rtrl"], seeds=range(2))
     assert [(spec.row, spec.seed) for spec in specs[:2]] == [("rhn-kf-rtrl", 0), ("rhn-kf-rtrl", 1)]
 
 
@@ -101,12 +101,12 @@ def test_the_tuned_values_of_the_package_do_not_depend_on_the_current_folder(tmp
 
 
 def test_a_variant_that_does_not_inherit_ignores_the_learners_defaults():
-    (best,) = find_experiment("prediction").specs("laptop", rows=["ptncn-best"], data=["mnist"])
+    (best,) = EXPERIMENTS.find("prediction").specs("laptop", rows=["ptncn-best"], data=["mnist"])
     assert set(best.learner_options) == {"preset", "hidden_size", "seed", "output"}
 
 
 def test_options_and_sizes_of_the_command_override_all_others_and_are_in_the_record():
-    (changed,) = find_experiment("prediction").specs(
+    (changed,) = EXPERIMENTS.find("prediction").specs(
         "paper",
         rows=["ptncn"],
         data=["mnist"],
@@ -123,7 +123,7 @@ def test_options_and_sizes_of_the_command_override_all_others_and_are_in_the_rec
 
 def test_sizes_that_an_experiment_does_not_have_are_refused():
     with pytest.raises(ValueError, match="--epochs does not apply to discrete"):
-        find_experiment("discrete").specs("smoke", config={"epochs": 3})
+        EXPERIMENTS.find("discrete").specs("smoke", config={"epochs": 3})
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_sizes_that_an_experiment_does_not_have_are_refused():
 def test_runs_recorded_by_earlier_versions_have_the_same_values(file):
     """Folders of checkpoints are named after these: a run under way must find its own."""
     known = read_record(Path(__file__).parents[2] / f"results/laptop/{file}.json")
-    experiment = find_experiment(known.experiment)
+    experiment = EXPERIMENTS.find(known.experiment)
     (spec,) = experiment.specs(known.scale, rows=[known.row], data=[known.data], seeds=[known.seed])
     ours, theirs = (stable(config).copy() for config in (experiment.values(spec), known.config))
     for config in (ours, theirs):
@@ -167,7 +167,7 @@ def test_exact_rtrl_fits_where_the_papers_size_does_not():
 
 
 def test_continual_learning_is_one_pass_one_video_at_a_time_with_a_row_before_any():
-    (spec,) = find_experiment("continual").specs("smoke", rows=["ptncn"], data=["digits+letters"], seeds=[0])
+    (spec,) = EXPERIMENTS.find("continual").specs("smoke", rows=["ptncn"], data=["digits+letters"], seeds=[0])
     phases = phased_run(spec).phases
     assert [each.name for each in phases] == [
         *("0/digits", "0/letters"),
@@ -223,7 +223,7 @@ def test_an_exponent_is_the_slope_of_the_larger_half():
 
 
 def test_a_table_shows_means_over_trials():
-    experiment = find_experiment("discrete")
+    experiment = EXPERIMENTS.find("discrete")
     base = {"experiment": "discrete", "data": "noisy-cosine", "scale": "smoke", "status": "finished"}
     records = [
         Record(row="sign", seed=seed, metrics={"prequential_se": value}, **base)

@@ -14,7 +14,7 @@ def a_record(**others):
     return Record(**{**given, **others})
 
 
-def test_what_is_written_is_read_again(tmp_path):
+def test_a_written_record_is_read_back(tmp_path):
     errors = np.linspace(0, 1, 5, dtype=np.float32)
     record = a_record(metrics={"se": 1.5}, errors={"test": {"se": pack(errors)}}, status="finished")
     record.write(tmp_path / "deep" / "a.json")
@@ -85,12 +85,12 @@ class TestComparison:
     def test_equal_errors_are_no_difference(self):
         assert not compare([1.0, 2.0], [1.0, 2.0]).beyond_chance
 
-    def test_lists_of_other_lengths_cannot_be_paired(self):
+    def test_lists_of_different_lengths_cannot_be_paired(self):
         with pytest.raises(ValueError, match="expected two lists of one length"):
             compare([1.0, 2.0], [1.0])
 
 
-def test_trials_are_summed_up_by_mean_and_standard_deviation():
+def test_trials_are_summarised_by_mean_and_standard_deviation():
     summary = summarise([1.0, 2.0, 3.0])
     assert (summary.mean, summary.sd, summary.trials) == (2.0, 1.0, 3)
     assert np.isnan(summarise([1.0]).sd)

@@ -43,7 +43,7 @@ def same(one, other):
 
 
 def test_an_lstm_is_as_good_as_twenty_lines_of_plain_pytorch(tmp_path):
-    """The same data in the same order from the same weights: the same losses, to rounding."""
+    """The same data in the same order from the same weights gives the same losses up to rounding."""
     wanted = spec("lstm-bptt", "digits", 0, replace(TINY, epochs=1, decay=1.0))
     ours = execute(training_run(wanted), context(tmp_path))
 
@@ -87,7 +87,7 @@ def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path, monkeypatch, na
     same(execute(training_run(wanted), context(tmp_path / "broken", every=0, resume=True)), whole)
 
 
-def test_text_and_the_choice_by_validation_resume_too(tmp_path, monkeypatch):
+def test_text_and_selection_by_validation_resume(tmp_path, monkeypatch):
     wanted = spec("gru-bptt", "python-reference", 1, replace(TEXT["smoke"], sequences=40))
     whole = execute(training_run(wanted), context(tmp_path / "whole"))
     stopping = context(tmp_path / "stopped", resume=True)
@@ -126,7 +126,7 @@ def test_a_network_is_trained_once_and_kept(tmp_path, monkeypatch):
     same(train(spec("ptncn", "digits", 0, TINY), context(tmp_path)), first)
 
 
-def test_another_value_is_another_network(tmp_path):
+def test_a_different_config_trains_a_new_network(tmp_path):
     runs = [
         training_run(spec("ptncn", "digits", 0, TINY)),
         training_run(spec("ptncn", "digits", 1, TINY)),
@@ -137,8 +137,8 @@ def test_another_value_is_another_network(tmp_path):
     assert len({run.key for run in runs}) == len(runs)
 
 
-def test_the_best_network_is_the_one_that_is_kept(tmp_path):
-    """White frames make it worse at digits, so that the network before them is the one."""
+def test_the_best_network_is_kept(tmp_path):
+    """White frames make it worse at digits, so the network before them is the best."""
     digits = spec("ptncn", "digits", 0, replace(TINY, decay=1.0))
     white = ArraySequences("white", np.ones((20, 20, 1024), np.float32))
     phases = (*epoch_phases(digits, 0), replace(epoch_phases(digits, 1)[0], data=white), epoch_phases(digits, 1)[1])
@@ -158,7 +158,7 @@ def test_the_step_size_falls_with_the_batches(tmp_path, name):
     assert result.learner.options().get("schedule") is None  # the step size falls once, not twice
 
 
-def test_a_stream_in_pieces_is_the_stream():
+def test_a_stream_in_pieces_equals_the_whole_stream():
     whole = torch.cat([batch.x for batch in CosineStream(2_500, chunk=2_500).batches()])
     pieces = torch.cat([batch.x for batch in CosineStream(2_500, chunk=1_000).batches()])
     assert torch.equal(whole, pieces)
@@ -167,7 +167,7 @@ def test_a_stream_in_pieces_is_the_stream():
     )
 
 
-def test_errors_by_sequence_have_the_mean_of_the_whole(tmp_path):
+def test_errors_by_sequence_average_to_the_total(tmp_path):
     run = training_run(spec("copy", "digits", 0, replace(TINY, epochs=1)))
     phases = (replace(run.phases[1], keep_errors=True, film=2, select=False),)
     result = execute(replace(run, phases=phases, keep=False), context(tmp_path))
@@ -179,8 +179,8 @@ def test_errors_by_sequence_have_the_mean_of_the_whole(tmp_path):
     assert found["film"]["truth"]["shape"] == [20, 2, 1024]
 
 
-def test_training_stops_when_validation_has_not_improved_for_so_many_epochs(tmp_path):
-    """A step size of nothing: every epoch after the first has the same error."""
+def test_training_stops_when_patience_is_used_up(tmp_path):
+    """With a step size of 0 every epoch after the first has the same error."""
     config = replace(TINY, epochs=6, decay=1.0, patience=2)
     result = train(spec("ptncn", "digits", 0, config, options={"lr": 1e-30}), context(tmp_path))
     assert [name for name in result.phases if name.startswith("valid")] == ["valid/0", "valid/1", "valid/2"]

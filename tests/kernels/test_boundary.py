@@ -1,4 +1,4 @@
-"""C refuses what it does not know and what does not fit, before it touches anything."""
+"""C rejects unknown codes and memory of the wrong size before it writes anything."""
 
 import ctypes
 import re
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(kernels.load() is None, reason="the compiled ker
 
 
 class Call:
-    """A valid learning step, whose structures a test spoils before it is made."""
+    """The structures of a valid learning step, which a test modifies before the call."""
 
     def __init__(self, **options):
         self.net = PTNCN(4, [3, 2], dtype="float64", **options)
@@ -39,7 +39,7 @@ class Call:
         code = kernels.load().ptncn_step(ctypes.byref(self.network), ctypes.byref(self.step))
         kernels.check("step", code)
 
-    def refused(self, message):
+    def rejected(self, message):
         before = [weight.clone() for weight in self.net.parameters()], self.state.corrected.clone()
         with pytest.raises(kernels.KernelError, match=message):
             self.make()
@@ -48,7 +48,7 @@ class Call:
         assert all(map(torch.equal, self.net.parameters(), before[0]))
 
 
-def test_a_call_that_fits_is_made():
+def test_a_valid_call_succeeds():
     call = Call()
     call.make()
     assert not (call.outputs == 7.0).any()
@@ -56,47 +56,47 @@ def test_a_call_that_fits_is_made():
 
 @pytest.mark.parametrize("part", ["h", "trace", "rate", "angle"])
 @pytest.mark.parametrize("count", [0, 1, 10**9])
-def test_a_memory_that_holds_too_little_or_too_much_is_refused(part, count):
+def test_a_memory_of_the_wrong_size_is_rejected(part, count):
     call = Call(memory=[2, 0])
     held = call.kernel._add_memories(call.step, call.state.held)
     call.make()
     setattr(held[0], f"{part}_count", count)
     call.outputs.fill_(7.0)
-    call.refused("does not have the size")
+    call.rejected("does not have the size")
 
 
-def test_memories_that_are_missing_are_refused():
-    Call(memory=2).refused("does not have the size")
+def test_missing_memories_are_rejected():
+    Call(memory=2).rejected("does not have the size")
 
 
-def test_traces_whose_count_would_overflow_are_refused():
+def test_traces_whose_count_would_overflow_are_rejected():
     call = Call(memory=2)
     held = call.kernel._add_memories(call.step, call.state.held)
     units = (ctypes.c_int64 * 2)(1 << 40, 2)
     call.network.memory = ctypes.addressof(units)
-    call.refused("out of range")
+    call.rejected("out of range")
     del held
 
 
 @pytest.mark.parametrize("structure", ["network", "step"])
 @pytest.mark.parametrize("field", ["bytes", "version"])
-def test_structures_of_another_version_are_refused(structure, field):
+def test_structures_of_another_version_are_rejected(structure, field):
     call = Call()
     setattr(getattr(call, structure), field, getattr(getattr(call, structure), field) + 1)
-    call.refused("not of this version")
+    call.rejected("not of this version")
 
 
 @pytest.mark.parametrize("rules", [["rule"], ["rule_error"], ["rule_bias"], ["rule", "rule_error", "rule_bias"]])
 @pytest.mark.parametrize("code", [-1, 99])
-def test_an_optimiser_that_c_does_not_know_is_refused(rules, code):
+def test_an_unknown_optimiser_is_rejected(rules, code):
     call = Call(optimizer="adam")
     for name in rules:
         getattr(call.step, name).optimizer = code
-    call.refused("code is not known")
+    call.rejected("code is not known")
 
 
 @pytest.mark.parametrize("code", [-1, 99])
-def test_an_update_by_an_optimiser_that_c_does_not_know_is_refused(code):
+def test_an_update_by_an_unknown_optimiser_is_rejected(code):
     weight = torch.zeros(3, 2)
     rule = kernels.structure("Rule")(optimizer=code)
     with pytest.raises(kernels.KernelError, match="code is not known"):
@@ -106,79 +106,79 @@ def test_an_update_by_an_optimiser_that_c_does_not_know_is_refused(code):
 
 @pytest.mark.parametrize("field", ["error_rule", "rescale", "reduction", "real_bytes"])
 @pytest.mark.parametrize("code", [-1, 99])
-def test_a_rule_that_c_does_not_know_is_refused(field, code):
+def test_an_unknown_rule_is_rejected(field, code):
     call = Call()
     setattr(call.network, field, code)
-    call.refused("code is not known")
+    call.rejected("code is not known")
 
 
 @pytest.mark.parametrize("field", ["phi", "phi_o"])
-def test_an_activation_that_c_does_not_know_is_refused(field):
+def test_an_unknown_activation_is_rejected(field):
     call = Call()
     held, address, count = kernels.array(ctypes.c_int64, [1, 99])
     setattr(call.network, field, address)
-    call.refused("code is not known")
+    call.rejected("code is not known")
     assert (len(held), count) == (2, 2)
 
 
 @pytest.mark.parametrize("field", ["rows", "threads"])
 @pytest.mark.parametrize("value", [0, -1, 1 << 40])
-def test_impossible_numbers_of_rows_and_threads_are_refused(field, value):
+def test_impossible_numbers_of_rows_and_threads_are_rejected(field, value):
     call = Call()
     setattr(call.step, field, value)
-    call.refused("out of range")
+    call.rejected("out of range")
 
 
 @pytest.mark.parametrize(
     "field", ["x", "corrected", "displacement", "logits", "prediction", "e", "z", "y", "clock", "observed", "teaches"]
 )
-def test_memory_of_another_size_is_refused(field):
+def test_a_span_of_the_wrong_size_is_rejected(field):
     call = Call()
     if getattr(call.step, field) is None:
         setattr(call.step, field, call.x.data_ptr())
     setattr(call.step, f"{field}_count", getattr(call.step, f"{field}_count") - 1)
-    call.refused("does not have the size")
+    call.rejected("does not have the size")
 
 
 @pytest.mark.parametrize("field", ["x", "corrected", "displacement", "z"])
-def test_memory_that_is_missing_is_refused(field):
+def test_a_missing_span_is_rejected(field):
     call = Call()
     setattr(call.step, field, None)
-    call.refused("does not have the size")
+    call.rejected("does not have the size")
 
 
-def test_more_rows_than_the_tensors_hold_are_refused():
+def test_more_rows_than_the_tensors_hold_are_rejected():
     call = Call()
     call.step.rows = 4
-    call.refused("does not have the size")
+    call.rejected("does not have the size")
 
 
-def test_moments_that_are_missing_are_refused():
+def test_missing_moments_are_rejected():
     for code in (1, 3, 4, 5):
         call = Call()
         for rule in (call.step.rule, call.step.rule_error, call.step.rule_bias):
             rule.optimizer = code
-        call.refused("moments are missing")
+        call.rejected("moments are missing")
 
 
-def test_rules_of_different_optimisers_are_refused():
+def test_rules_of_different_optimisers_are_rejected():
     call = Call(optimizer="adafactor")
     call.step.rule_bias.optimizer = 0
-    call.refused("code is not known")
+    call.rejected("code is not known")
 
 
-def test_a_queue_without_room_is_refused(monkeypatch):
+def test_a_queue_without_room_is_rejected(monkeypatch):
     monkeypatch.setattr("ptncn.updates.factors.LARGE", 0)
     monkeypatch.setattr(backend, "SMALL", 0)
     call = Call()
     call.step.postpone = 1
     for queued in (31, 33, -1):
         held, call.step.queued, call.step.queued_count = kernels.array(ctypes.c_int64, [queued, *[0] * 17])
-        call.refused("no room")
+        call.rejected("no room")
     assert len(held) == 18
 
 
-def test_spans_are_made_of_contiguous_tensors_of_the_right_type_only():
+def test_spans_require_contiguous_tensors_of_the_right_type():
     tensor = torch.zeros(4, 3)
     assert kernels.span(tensor, torch.float32) == (tensor.data_ptr(), 12)
     for wrong in (tensor.T, tensor[:, :2], tensor.double(), tensor.to("meta")):
@@ -186,7 +186,7 @@ def test_spans_are_made_of_contiguous_tensors_of_the_right_type_only():
             kernels.span(wrong, torch.float32)
 
 
-def test_updates_whose_factors_do_not_fit_are_refused():
+def test_updates_whose_factors_do_not_fit_are_rejected():
     weight, rule = torch.zeros(5, 4), OPTIMIZERS["adam"]({}, PTNCN(1, [1]).config).rule(0.1, 0.0)
     with pytest.raises(ValueError, match="factors: expected an update of"):
         kernels.update(rule, weight, weight.clone(), weight.clone(), torch.zeros(2, 4), torch.zeros(2, 4))
@@ -194,7 +194,7 @@ def test_updates_whose_factors_do_not_fit_are_refused():
         kernels.update(rule, weight, None, weight.clone(), torch.zeros(2, 5), torch.zeros(2, 4))
 
 
-def test_codes_in_python_are_those_of_the_header():
+def test_codes_in_python_equal_those_of_the_header():
     header = (Path(kernels.__file__).with_name("step.h")).read_text(encoding="utf-8")
     codes = {}
     for line in header.splitlines():
@@ -211,7 +211,7 @@ def test_codes_in_python_are_those_of_the_header():
     assert {name: DISTRIBUTIONS[name].kernel_code for name in means} == {name: codes[c] for name, c in means.items()}
 
 
-def test_limits_in_python_are_those_of_the_header():
+def test_limits_in_python_equal_those_of_the_header():
     text = (Path(kernels.__file__).with_name("check.h")).read_text(encoding="utf-8")
     limits = dict(re.findall(r"(MOST_\w+) = (1 << \d+)", text))
     assert len(limits) == 4
@@ -220,7 +220,7 @@ def test_limits_in_python_are_those_of_the_header():
         assert getattr(bindings, name) == int(base) << int(shift)
 
 
-def test_a_library_that_cannot_be_loaded_is_done_without(monkeypatch):
+def test_without_the_step_library_steps_run_in_pytorch(monkeypatch):
     def fail(path):
         raise OSError("libgomp.so.1: cannot open shared object file")
 
@@ -238,7 +238,7 @@ def test_a_library_that_cannot_be_loaded_is_done_without(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["_step", "_forecast", "_anomaly", "_gauge", "_format"])
-def test_no_library_has_to_be_loadable(monkeypatch, name):
+def test_a_library_that_cannot_be_loaded_gives_a_warning(monkeypatch, name):
     def fail(path):
         raise OSError("libgomp.so.1: cannot open shared object file")
 
@@ -249,6 +249,6 @@ def test_no_library_has_to_be_loadable(monkeypatch, name):
         assert kernels.open_library(name, {}) is None
 
 
-def test_a_library_of_another_version_is_done_without():
+def test_a_library_without_a_function_gives_a_warning():
     with pytest.warns(UserWarning, match="cannot be loaded; Python does its work: .*of_tomorrow"):
         assert kernels.open_library("_step", {"ptncn_step": ctypes.c_int, "of_tomorrow": ctypes.c_int}) is None

@@ -1,4 +1,4 @@
-"""The kernel's product by itself equals PyTorch's."""
+"""The kernel's matrix product equals that of PyTorch."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def test_the_product_equals_that_of_pytorch(dtype, rows, width, units):
     torch.testing.assert_close(kernels.multiply(x, weight), expected, rtol=0, atol=40 * torch.finfo(dtype).eps * width)
 
 
-def test_factors_that_do_not_fit_are_refused():
+def test_factors_that_do_not_fit_are_rejected():
     with pytest.raises(ValueError, match=r"^x: expected 4 columns, got 3$"):
         kernels.multiply(torch.ones(2, 3), torch.ones(4, 5))

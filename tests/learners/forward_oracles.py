@@ -72,7 +72,7 @@ def bptt_gradient(learner, xs, masks=None):
 
 
 def held_gradients(learner, xs, masks=None):
-    """The learner's own gradient at each step, its weights held: the first step teaches nothing."""
+    """The learner's gradient at each step with fixed weights; the first step has none."""
     state = learner.begin(xs.shape[1])
     for t, x in enumerate(xs):
         mask = None if masks is None else masks[t]
@@ -96,7 +96,7 @@ def row_estimates(adjoint, state):
 
 
 def draw_gradients(kind, cell, depth, draws, *, steps=8, seed=0, masks=None, **options):
-    """(draws, P) gradients of a whole sequence by recurrent weights, weights held: each row is one draw."""
+    """(draws, P) gradients of a whole sequence by recurrent weights, with fixed weights: each row is one draw."""
     learner = kind(2, 3, cell=cell, depth=depth, dtype="float64", seed=3, **options)
     learner.generator.manual_seed(seed)
     with torch.no_grad():

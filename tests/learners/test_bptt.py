@@ -61,7 +61,7 @@ def padding() -> Tensor:
 
 
 class TwentyLines(nn.Module):
-    """The same LSTM as anyone would write it in plain PyTorch."""
+    """The same LSTM in plain PyTorch."""
 
     def __init__(self, learner: BPTT, lr: float) -> None:
         super().__init__()
@@ -119,13 +119,13 @@ def test_padded_batches_run_on_the_fused_kernel_and_batches_with_gaps_do_not(mon
 
 def test_a_step_with_all_rows_masked_leaves_no_trace() -> None:
     learner, plain = build(), build()
-    nobody = torch.zeros(B, dtype=torch.bool)
+    no_rows = torch.zeros(B, dtype=torch.bool)
     state = plain.begin(B)
     other = learner.begin(B)
     for x in frames():
         plain.step(x, state)
         learner.step(x, other)
-        learner.step(x, other, mask=nobody)
+        learner.step(x, other, mask=no_rows)
     plain.end(state)
     learner.end(other)
     for a, b in zip(plain.parameters(), learner.parameters(), strict=True):

@@ -93,7 +93,7 @@ def copied(tree: Any) -> list[Any]:
 
 
 def learnt(learner: ptncn.Learner) -> list[Any]:
-    """What learning changed, but for the source of chance, which may be drawn from without learning."""
+    """The snapshot without the random generator, which may advance without learning."""
     return copied({key: value for key, value in learner.snapshot().items() if key != "generator"})
 
 

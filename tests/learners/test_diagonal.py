@@ -79,7 +79,7 @@ def test_the_lru_is_what_its_equations_say(layers):
 
 
 def cut_between_layers(learner, xs):
-    """The gradient of the summed loss where a layer's past is a given for the layers below.
+    """The gradient of the summed loss with each layer's past treated as constant by the layers below.
 
     Layer k's recurrence is run over the inputs as they were; only its present input passes a gradient down.
     """
@@ -106,12 +106,12 @@ def cut_between_layers(learner, xs):
     return dict(zip(weights, torch.autograd.grad(loss, list(weights.values())), strict=True))
 
 
-def test_with_layers_credit_goes_down_at_the_same_moment_only():
+def test_credit_between_layers_covers_the_same_step_only():
     learner, xs = build("lru-rtrl", layers=3), frames(8, B, N)
     assert_same(total(learner, xs), cut_between_layers(learner, xs))
 
 
-def test_immediate_credit_for_b_sees_the_last_input_alone():
+def test_immediate_credit_for_b_covers_the_last_input_only():
     learner, exact, xs = build("lru-rtrl", credit="immediate"), build("lru-rtrl"), frames(8, B, N)
     ours, whole = total(learner, xs), total(exact, xs)
     assert ours.keys() == whole.keys()
@@ -155,7 +155,7 @@ def test_a_thousand_units_on_text_take_only_megabytes():
 
 
 @pytest.mark.parametrize("name", ["elstm-rtrl", "lru-rtrl"])
-def test_the_gradient_meter_finds_them_exact(name):
+def test_the_gradient_meter_confirms_that_they_are_exact(name):
     meter = GradientMeter(build(name, optimizer="sgd", lr=1e-15))
     state = meter.begin(B)
     for x in frames(12, B, N):

@@ -27,7 +27,7 @@ def small(readout: str = "ridge", **options) -> ESN:
 
 
 def states(learner: ESN, sequence: np.ndarray) -> np.ndarray:
-    """(T, H) the reservoir after each frame of one sequence (T, n): the paper's equations, written once more."""
+    """(T, H) the reservoir after each frame of one sequence (T, n): the paper's equations, transcribed."""
     W_x = np.vstack([learner.reservoir.bias.numpy(), learner.reservoir.input_weights.numpy()]).T
     W_r = learner.reservoir.recurrent_weights.numpy().T
     alpha = learner.reservoir.leak_rate
@@ -39,7 +39,7 @@ def states(learner: ESN, sequence: np.ndarray) -> np.ndarray:
 
 
 def pairs(learner: ESN, sequence: np.ndarray, washout: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Features (T − 1 − washout, F) with their targets: each frame with the state that the one before left."""
+    """Features (T − 1 − washout, F) with their targets: each frame with the state after the previous one."""
     z, last = states(learner, sequence)[washout:-1], sequence[washout:-1]
     parts = [z, last] if learner.input_to_readout else [z]
     return np.hstack([*parts, np.ones((len(z), 1))]), sequence[1 + washout :]
@@ -92,7 +92,7 @@ def test_every_unit_is_connected_to_the_same_share_of_units_and_of_inputs():
     assert (weights.input_weights[weights.input_weights != 0].abs() == 0.5).all()
 
 
-def test_no_global_generator_is_touched_and_seeds_decide():
+def test_no_global_generator_is_used_and_seeds_determine_the_weights():
     before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002 (the global one is meant)
     first, again, other = (small(hidden_size=250, seed=seed).reservoir for seed in (0, 0, 1))
     assert torch.equal(torch.get_rng_state(), before[0])
@@ -125,7 +125,7 @@ def test_the_weights_are_the_closed_form_over_several_sequences(readout, output)
 @pytest.mark.parametrize("washout", [0, 2])
 @pytest.mark.parametrize("input_to_readout", [False, True])
 @pytest.mark.parametrize("readout", ["ridge", "rls"])
-def test_masks_and_washout_leave_the_solution_of_what_was_seen(readout, input_to_readout, washout):
+def test_masks_and_washout_only_remove_frames_from_the_solution(readout, input_to_readout, washout):
     learner = small(readout, ridge=0.3, washout=washout, input_to_readout=input_to_readout)
     parts = []
     for seed in range(3):
@@ -187,7 +187,7 @@ def teach(readout: Readout, features: torch.Tensor, targets: torch.Tensor) -> No
         readout.learn(features, readout(features), targets, everyone)
 
 
-def test_a_block_of_rows_teaches_rls_what_the_rows_teach_one_by_one():
+def test_rls_learns_the_same_from_a_block_of_rows_as_from_single_rows():
     block, single = readout(RLS), readout(RLS)
     for seed in range(5):
         features, targets = normal(4, 6, seed=seed), normal(4, 2, seed=seed + 100)
@@ -198,7 +198,7 @@ def test_a_block_of_rows_teaches_rls_what_the_rows_teach_one_by_one():
     assert torch.allclose(block.covariance, single.covariance, rtol=0, atol=1e-9)
 
 
-def test_rls_with_forgetting_solves_the_faded_squares_with_its_prior_renewed():
+def test_rls_with_forgetting_solves_the_weighted_problem_with_a_restored_prior():
     forgetting, ridge, width = 0.9, 0.4, 6
     rls = readout(RLS, forgetting=forgetting, ridge=ridge)
     A, b = ridge * np.eye(width), np.zeros((width, 2))
@@ -270,7 +270,7 @@ def test_sgd_clips_and_its_step_size_can_be_scheduled():
 
 @pytest.mark.parametrize("readout", ["ridge", "rls"])
 @pytest.mark.parametrize("output", GUESS)
-def test_what_has_learnt_nothing_says_what_zero_logits_say(readout, output):
+def test_an_untrained_readout_predicts_the_mean_at_zero_logits(readout, output):
     learner = small(readout, output=output)
     assert learner.predict(learner.begin(2)).flatten().tolist() == pytest.approx([GUESS[output]] * 6)
 
@@ -345,7 +345,7 @@ def test_a_masked_row_has_no_error_no_score_and_keeps_its_state(readout):
         assert not torch.equal(getattr(state, name)[0], getattr(before, name)[0])
 
 
-def test_the_last_observation_is_kept_though_the_caller_reuses_its_buffer():
+def test_the_last_observation_is_copied_from_the_buffer_of_the_caller():
     learner = small(input_to_readout=True)
     state, buffer = learner.begin(1), torch.ones(1, 3, dtype=torch.float64)
     learner.step(buffer, state)
@@ -353,7 +353,7 @@ def test_the_last_observation_is_kept_though_the_caller_reuses_its_buffer():
     assert state.last.tolist() == [[1.0, 1.0, 1.0]]
 
 
-def test_the_readout_s_constant_can_be_left_out():
+def test_the_constant_feature_of_the_readout_can_be_left_out():
     assert small(readout_bias=False).readout.weight.shape == (12, 3)
     assert small(input_to_readout=True).readout.weight.shape == (12 + 3 + 1, 3)
 
@@ -379,7 +379,7 @@ def test_bad_options_are_reported_with_what_was_expected(options, message):
         ESN(3, 5, **options)
 
 
-def test_a_state_of_another_network_is_refused():
+def test_a_state_of_another_network_is_rejected():
     with pytest.raises(ValueError, match="got one of 'esn-rls'"):
         small("ridge").predict(small("rls").begin(1))
     with pytest.raises(ValueError, match=r"got \(1, 4\)"):

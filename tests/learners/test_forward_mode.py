@@ -26,7 +26,7 @@ def final_error(learner, steps, batch_size):
 
 
 class ReadoutOnly(UORO):
-    """The same network, its recurrent weights left alone."""
+    """The same network with fixed recurrent weights."""
 
     def carries(self, state):
         return False
@@ -37,18 +37,18 @@ def test_copying_the_last_frame_or_the_mean_does_not_follow_the_sines():
     assert final_error(make("mean", input_size=2), 500, 16) > 0.1
 
 
-def test_neither_does_a_readout_of_random_recurrent_weights():
+def test_a_readout_of_random_recurrent_weights_does_not_follow_the_sines():
     assert final_error(ReadoutOnly(2, 12, cell="lstm", lr=2e-3, output="gaussian"), 600, 128) > 0.05
 
 
 @pytest.mark.parametrize("rule", ["rtrl", "kf-rtrl"])
 @pytest.mark.parametrize("cell", CELLS)
-def test_rtrl_and_kf_rtrl_follow_them_closely(cell, rule):
+def test_rtrl_and_kf_rtrl_follow_the_sines_closely(cell, rule):
     learner = make(f"{cell}-{rule}", input_size=2, hidden_size=16, lr=3e-3, output="gaussian")
     assert final_error(learner, 500, 16) < 0.015
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_uoro_follows_them_with_many_rows_to_average_its_noise_over(cell):
+def test_uoro_follows_the_sines_if_many_rows_average_its_noise(cell):
     learner = make(f"{cell}-uoro", input_size=2, hidden_size=12, lr=2e-3, output="gaussian")
     assert final_error(learner, 600, 128) < 0.025

@@ -20,7 +20,7 @@ def build(name, **options):
 
 
 def twin_loss(learner, xs, conditional):
-    """The loss of one window, as one would write it in plain PyTorch."""
+    """The loss of one window in plain PyTorch."""
 
     def lstm(cell):
         module = nn.LSTM(N, H, dtype=torch.float64)
@@ -103,6 +103,6 @@ def test_ten_frames_ahead_are_learnt():
 
 
 @pytest.mark.parametrize("name", ["lstm-fp", "lstm-cfp"])
-def test_there_is_no_exact_gradient_to_compare_a_decoders_with(name):
+def test_the_gradient_meter_rejects_decoders(name):
     with pytest.raises(TypeError, match="attention and decoders are not covered"):
         GradientMeter(build(name))

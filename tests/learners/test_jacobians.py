@@ -17,7 +17,7 @@ def draw(generator, *shape):
 
 @pytest.fixture(params=CELLS, ids=lambda pair: f"{pair[0]}-{pair[1]}")
 def situation(request):
-    """A cell, an observation and a state somewhere in the middle of things."""
+    """A cell, an observation and a state in mid-sequence."""
     name, depth = request.param
     generator = torch.Generator().manual_seed(7)
     cell = make_cell(name, N, H, generator, depth=depth, dtype=torch.float64)

@@ -28,7 +28,7 @@ def test_any_learner_can_replace_any_other_in_one_line(name: str) -> None:
     assert learner.kind == name
 
 
-def test_a_name_that_is_close_is_suggested_and_all_are_listed() -> None:
+def test_a_similar_name_is_suggested_and_all_names_are_listed() -> None:
     with pytest.raises(ValueError, match=r"'lstm-btpt'; did you mean 'lstm-bptt'\?.*ptncn.*mean"):
         make("lstm-btpt", input_size=3, hidden_size=4)
     with pytest.raises(ValueError, match="unknown learner 'transformer'"):
@@ -63,7 +63,7 @@ def missing() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("missing")
-def test_learners_are_imported_only_when_they_are_made() -> None:
+def test_learners_are_imported_only_when_they_are_built() -> None:
     assert describe("missing").about == "not there"
     assert make("copy", input_size=3).kind == "copy"
     with pytest.raises(ModuleNotFoundError, match=r"ptncn\.learners\.missing"):

@@ -129,7 +129,7 @@ def test_required_bytes_match_a_manual_count(cell, depth, numbers):
     assert RTRL.required_bytes(cell, 3, 7, 20, "float64", depth) == 20 * 8 * numbers
 
 
-def test_the_papers_lstm_is_refused_before_anything_is_allocated(monkeypatch):
+def test_the_papers_lstm_is_rejected_before_anything_is_allocated(monkeypatch):
     def no_cell(*args, **kwargs):
         raise AssertionError("a cell was made")
 
@@ -144,7 +144,7 @@ def test_the_papers_lstm_is_refused_before_anything_is_allocated(monkeypatch):
     )
 
 
-def test_a_batch_that_does_not_fit_is_refused_when_it_begins():
+def test_a_batch_that_does_not_fit_is_rejected_in_begin():
     one_row = RTRL.required_bytes("gru", 10, 20)
     learner = RTRL(10, 20, cell="gru", memory_limit=3 * one_row)
     assert learner.begin(3).influence == ()

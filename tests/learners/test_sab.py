@@ -46,7 +46,7 @@ def test_without_attention_and_cuts_it_equals_bptt(cell: str, masked: bool) -> N
 
 
 def transcribed_loss(learner: SAB, xs: Tensor, k_top: int, k_trunc: int, k_attn: int, memory: int) -> Tensor:
-    """The algorithm again, one row and one microstate at a time."""
+    """The algorithm transcribed, one row and one microstate at a time."""
     attention, losses = learner.attention, []
     for row in range(B):
         h, c, s = (torch.zeros(1, H, dtype=torch.float64) for _ in range(3))
@@ -92,7 +92,7 @@ def test_loss_and_gradient_are_those_of_a_transcription_row_by_row(
 
 
 def reach(learner: SAB, length: int) -> list[bool]:
-    """Which observations the surprise at the last step can teach about."""
+    """The observations that the gradient of the last step reaches."""
     state = learner.begin(1)
     for x in frames(length=length)[:, [0]]:
         learner.step(x, state)

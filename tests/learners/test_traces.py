@@ -12,14 +12,14 @@ T, B, N, H = 14, 3, 3, 5
 
 
 def through(weight, bias, h, own):
-    """A linear map of h that its weights learn from, while h itself passes a gradient to its own unit, or to none."""
+    """A linear map of h whose weights get a gradient, while h passes one to its own unit only, or to none."""
     passed = own * weight.detach().reshape(-1, H, H).diagonal(dim1=1, dim2=2).flatten()  # (G·H,)
     gates = len(weight) // H
     return linear(h.detach(), weight, bias) + passed * (h - h.detach()).repeat(1, gates)
 
 
 def cut_step(cell, name, x, hidden, own):
-    """One step of a cell, written out, whose units pass gradients to themselves alone."""
+    """One step of a cell, transcribed, in which units pass gradients only to themselves."""
     weights = dict(cell.named_parameters())
     if name == "rhn":
         (s,) = hidden
@@ -81,7 +81,7 @@ EACH_MASK = pytest.mark.parametrize("masks", [all_seen(), any_masks(T, B)], ids=
 
 @EACH_MASK
 @pytest.mark.parametrize(("cell", "depth"), CELLS, ids=IDS)
-def test_snap1_is_back_propagation_in_which_units_pass_gradients_to_themselves_alone(cell, depth, masks):
+def test_snap1_is_back_propagation_within_each_unit(cell, depth, masks):
     learner, xs = build(f"{cell}-snap1", depth), frames(T, B, N)
     expected = cut_gradient(learner, xs, masks, lambda x, hidden: cut_step(learner.cell, cell, x, hidden, own=1.0))
     assert_same(learner, xs, masks, expected)
@@ -90,7 +90,7 @@ def test_snap1_is_back_propagation_in_which_units_pass_gradients_to_themselves_a
 @EACH_MASK
 @pytest.mark.parametrize("feedback", ["symmetric", "random"])
 @pytest.mark.parametrize("name", ["lstm-e-prop", "gru-e-prop", "rhn-e-prop", "rnn-rflo"])
-def test_eligibility_traces_leave_out_what_goes_through_recurrent_weights(name, feedback, masks):
+def test_eligibility_traces_leave_out_paths_through_recurrent_weights(name, feedback, masks):
     learner, xs, cell = build(name, feedback=feedback), frames(T, B, N), name.partition("-")[0]
     broadcast = learner.broadcast.weight if feedback == "random" else None
     step = lambda x, hidden: cut_step(learner.cell, cell, x, hidden, own=0.0)  # noqa: E731
@@ -99,7 +99,7 @@ def test_eligibility_traces_leave_out_what_goes_through_recurrent_weights(name, 
 
 @EACH_MASK
 @pytest.mark.parametrize(("cell", "depth"), CELLS, ids=IDS)
-def test_immediate_is_back_propagation_through_the_last_step_alone(cell, depth, masks):
+def test_immediate_is_back_propagation_through_the_last_step(cell, depth, masks):
     learner, xs = build(f"{cell}-immediate", depth), frames(T, B, N)
     step = lambda x, hidden: learner.cell(x, tuple(part.detach() for part in hidden))  # noqa: E731
     assert_same(learner, xs, masks, cut_gradient(learner, xs, masks, step))
@@ -163,7 +163,7 @@ def test_bad_options_are_named(name, options, message):
 
 
 def cosine(name, **options):
-    """With the exact gradient, on a network whose past matters, its weights held."""
+    """The cosine with the exact gradient, for a network with fixed weights whose past matters."""
     learner = build(name, optimizer="sgd", lr=1e-15, **options)
     with torch.no_grad():
         for weight in learner.cell.parameters():
@@ -175,7 +175,7 @@ def cosine(name, **options):
     return meter.compute()["cosine"]
 
 
-def test_the_gradient_meter_ranks_them_by_what_they_keep():
+def test_the_gradient_meter_ranks_them_by_how_much_they_keep():
     assert cosine("lstm-rtrl") == pytest.approx(1, abs=1e-9)
     assert 1 > cosine("lstm-snap1") > cosine("lstm-immediate") > 0.3
     assert 1 > cosine("lstm-e-prop") > cosine("lstm-immediate")

@@ -1,4 +1,4 @@
-"""UORO and KF-RTRL: their mean is RTRL's gradient, and a rule with a mistake has another mean."""
+"""UORO and KF-RTRL: their mean is RTRL's gradient, and mutants of the rules have another mean."""
 
 import pytest
 import torch
@@ -76,7 +76,7 @@ def test_a_mutated_rule_is_rejected(cell, rule, mutant, monkeypatch):
 
 @RULES
 @pytest.mark.parametrize(("cell", "depth"), CELLS, ids=IDS)
-def test_its_gradient_is_the_mean_over_rows_of_what_their_factors_say(rule, cell, depth):
+def test_its_gradient_is_the_mean_over_rows_of_their_estimates(rule, cell, depth):
     learner = rule(3, 5, cell=cell, depth=depth, dtype="float64")
     state, xs = learner.begin(4), frames(6, 4, 3)
     for x in xs[:5]:

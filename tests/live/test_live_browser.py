@@ -33,7 +33,7 @@ def serving(page):
 
 
 def feed(count, **more):
-    """A wave with a jump now and then."""
+    """A wave with occasional jumps."""
     times = np.datetime64("2026-01-01", "s") + 60 * np.arange(count)
     noise = np.random.default_rng(0).normal(0, 0.05, count)
     values = np.sin(np.arange(count) / 8) + noise + 9.0 * (np.arange(count) % 200 == 150)
@@ -54,7 +54,7 @@ def stream():
 
 
 def wait(check, seconds=120.0):
-    """What `check` returns, once it is something."""
+    """Wait until `check` returns something, and return it."""
     ended = time.monotonic() + seconds
     while not (found := check()):
         assert time.monotonic() < ended, "it did not happen"
@@ -63,7 +63,7 @@ def wait(check, seconds=120.0):
 
 
 def click(window, selector):
-    """Click an element as soon as it is there and the page is connected."""
+    """Click an element once it exists and the page is connected."""
     ready = "document.querySelector('.connection.open') && e"
     wait(lambda: window.run(f"const e = document.querySelector({selector!r}); return !!({ready}) && !e.click()"))
 
@@ -102,7 +102,7 @@ def drag(window, selector, start, end, modifiers=0):
 
 
 def touch(window, selector, *fingers):
-    """Put fingers on an element, each at the first of its places, move them to the others, and take them away."""
+    """Touch an element with fingers that move along their places, then lift them."""
     left, top, width, height = place(window, selector)
     for step, spots in enumerate(zip(*fingers, strict=True)):
         points = [{"x": left + x * width, "y": top + y * height, "id": finger} for finger, (x, y) in enumerate(spots)]
@@ -127,7 +127,7 @@ def phone(window, url):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("name", ["world", "stream"])
-def test_it_fits_the_screen_in_both_schemes_and_asks_for_nothing_elsewhere(request, window, name, width, scheme):
+def test_it_fits_the_screen_in_both_schemes_and_loads_nothing_from_elsewhere(request, window, name, width, scheme):
     _, url = request.getfixturevalue(name)
     window.emulate(width, scheme=scheme)
     window.open(url)
@@ -221,7 +221,7 @@ def test_a_visitor_who_prefers_less_motion_gets_it(window, world):
     window.emulate(1280)
 
 
-def test_one_draws_with_a_finger_or_with_the_keyboard(window, world):
+def test_visitors_draw_with_a_finger_or_the_keyboard(window, world):
     page, url = world
     page.world.drawing = None
     with phone(window, url):

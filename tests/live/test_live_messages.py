@@ -1,4 +1,4 @@
-"""What a visitor may say, and how fast a recording is replayed."""
+"""Messages of visitors, and the speed of replays."""
 
 import json
 import struct
@@ -33,7 +33,7 @@ CHECKS = {
         ("both", {"first": 2}, {"first": 2, "second": None}),
     ],
 )
-def test_a_right_message_becomes_a_command(kind, value, becomes):
+def test_a_valid_message_becomes_a_command(kind, value, becomes):
     assert parse(json.dumps({"type": kind, "value": value}), CHECKS) == (kind, becomes)
 
 
@@ -49,7 +49,7 @@ def test_a_right_message_becomes_a_command(kind, value, becomes):
         *(("both", value) for value in ([], {"first": 2, "third": 1}, {"first": 10}, {}, {"first": 1, "second": 1})),
     ],
 )
-def test_a_value_that_does_not_fit_is_refused_by_the_name_of_its_message(kind, value):
+def test_an_invalid_value_is_rejected_by_the_name_of_its_message(kind, value):
     with pytest.raises(ValueError, match=f"^({kind}: |message: expected JSON)"):
         parse(json.dumps({"type": kind, "value": value}), CHECKS)
 
@@ -58,12 +58,12 @@ def test_a_value_that_does_not_fit_is_refused_by_the_name_of_its_message(kind, v
     "text",
     ["", "{", "[]", "3", '"go"', "{}", '{"type": 3}', '{"type": "fly"}', '{"type": "share", "value": NaN}', "[" * 3000],
 )
-def test_anything_else_is_refused(text):
+def test_anything_else_is_rejected(text):
     with pytest.raises(ValueError, match=r"message|unknown"):
         parse(text, CHECKS)
 
 
-def test_a_long_message_is_refused_unread():
+def test_a_long_message_is_rejected_unread():
     with pytest.raises(ValueError, match="bytes"):
         parse(json.dumps({"type": "go", "padding": "ä" * (LARGEST // 2)}), CHECKS)
 
@@ -96,13 +96,13 @@ def replayed(pace, clock, times, seconds, tick=0.01):
     return given
 
 
-def test_a_recording_is_replayed_sixty_times_as_fast_as_it_came():
+def test_a_recording_is_replayed_at_sixty_times_its_speed():
     clock = Clock()
     given = replayed(Pace("60x", clock), clock, [0.0, 60, 90, 180, 240], 6)
     assert np.allclose(given, [0, 0, 1, 1.5, 3], atol=0.05)  # a row comes when the one before it is due
 
 
-def test_a_recording_is_replayed_by_rows_a_second():
+def test_a_recording_is_replayed_in_rows_per_second():
     clock = Clock()
     given = replayed(Pace("4/s", clock), clock, [float("nan")] * 9, 2)
     assert np.allclose(given, np.arange(8) / 4, atol=0.02)
@@ -122,7 +122,7 @@ def test_steps_that_are_always_long_are_waited_for_and_a_gap_among_them_is_not()
     assert np.allclose(given, [0, 0, 2, 62, 122, 124], atol=0.5)  # how long a step is shows only after two of them
 
 
-def test_a_pace_says_when_the_next_row_is_due():
+def test_a_pace_reports_when_the_next_row_is_due():
     clock = Clock()
     for speed, seconds in (("0.1/s", 10.0), ("2x", 30.0), ("max", 0.0)):
         pace = Pace(speed, clock)
@@ -131,7 +131,7 @@ def test_a_pace_says_when_the_next_row_is_due():
         assert pace.wait() == pytest.approx(seconds)
 
 
-def test_a_paused_replay_gives_nothing_and_then_goes_on():
+def test_a_paused_replay_gives_nothing_and_then_continues():
     clock = Clock()
     pace = Pace("10/s", clock)
     pace.took(pace.due(5), 0.0)
@@ -143,7 +143,7 @@ def test_a_paused_replay_gives_nothing_and_then_goes_on():
 
 
 @pytest.mark.parametrize("speed", ["", "0x", "-1x", "fast", "1e9x", "5", "nanx", "1x2"])
-def test_an_unknown_speed_is_refused(speed):
+def test_an_unknown_speed_is_rejected(speed):
     with pytest.raises(ValueError, match=r"speed: expected 1x, 60x, 20/s or max"):
         Pace(speed)
 
@@ -169,7 +169,7 @@ def test_a_ring_keeps_the_last_rows(blocks):
             assert first == seen[0, 0]
 
 
-def test_thinning_out_keeps_every_bucket_its_extremes_and_stays_put_when_rows_come():
+def test_thinning_out_keeps_the_extremes_of_every_bucket_and_is_stable_as_rows_arrive():
     rng = np.random.default_rng(0)
     rows = np.column_stack([np.arange(5000.0), rng.normal(size=5000), rng.normal(size=5000), rng.random(5000)])
     rows[100:110, 1] = np.nan
@@ -187,7 +187,7 @@ def test_thinning_out_keeps_every_bucket_its_extremes_and_stays_put_when_rows_co
     assert np.array_equal(thin[-100:], shifted[-100:], equal_nan=True)
 
 
-def test_few_rows_stay_as_they_are():
+def test_a_few_rows_are_not_thinned_out():
     rows = np.random.default_rng(0).normal(size=(300, 3))
     assert thin_out(rows, 5, 300)[0] == 1
     assert thin_out(rows, 5, 300)[1] is rows

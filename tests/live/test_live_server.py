@@ -1,4 +1,4 @@
-"""The server: whom it lets in, what it refuses, and that a slow visitor delays neither learner nor other visitors."""
+"""The server: access, rejected requests, and slow visitors, who delay neither the learner nor others."""
 
 import asyncio
 import base64
@@ -56,7 +56,7 @@ def until(socket, kind):
 
 
 def arrived(page, count):
-    """Wait until so many commands have come to a page."""
+    """Wait until this many commands have reached a page."""
     ends = time.monotonic() + WAIT
     while page._commands.qsize() < count:
         assert time.monotonic() < ends, f"expected {count} commands, got {page._commands.qsize()}"
@@ -85,7 +85,7 @@ def replay():
     return StreamPage(Stream([[float(i % 9)] for i in range(300)]), "feed.csv", Pace("max"))
 
 
-def test_the_page_and_all_it_needs_come_from_here_and_point_nowhere_else(client):
+def test_the_page_and_its_files_come_from_the_server_and_link_nowhere_else(client):
     page = client.get("/")
     assert page.headers["content-type"].startswith("text/html")
     wanted = re.findall(r'(?:src|href)="([^"#:]+)"', page.text)
@@ -115,14 +115,14 @@ def test_every_answer_forbids_what_the_page_does_not_need(client):
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "10.0.0.5", "", "0.0.0.0"])
-def test_requests_by_another_name_are_refused(client, host):
+def test_requests_to_another_host_name_are_rejected(client, host):
     assert client.get("/", headers={"host": host}).status_code == 403
 
 
 @pytest.mark.parametrize(
     "origin", ["http://evil.example", "http://127.0.0.1:9999", "null", "http://127.0.0.1.evil.example"]
 )
-def test_other_origins_are_refused(client, origin):
+def test_other_origins_are_rejected(client, origin):
     assert client.get("/", headers={"origin": origin}).status_code == 403
     with (
         pytest.raises(WebSocketDisconnect),
@@ -131,7 +131,7 @@ def test_other_origins_are_refused(client, origin):
         pass
 
 
-def test_a_socket_without_an_origin_is_refused(client):
+def test_a_socket_without_an_origin_is_rejected(client):
     with pytest.raises(WebSocketDisconnect), client.websocket_connect("ws://127.0.0.1/live"):
         pass
 
@@ -194,7 +194,7 @@ WORLD = [
 ]
 
 
-def test_every_message_of_a_world_is_taken(page, visit):
+def test_every_message_of_a_world_is_accepted(page, visit):
     assert {kind for kind, _ in WORLD} | {"back"} == set(page.checks)
     with visit() as socket:
         until(socket, "state")
@@ -217,7 +217,7 @@ STREAM = [
 ]
 
 
-def test_every_message_of_a_stream_is_taken(replay):
+def test_every_message_of_a_stream_is_accepted(replay):
     assert {kind for kind, _ in STREAM} == set(replay.checks)
     replay.replay()
     with serving(replay) as visit, visit() as socket:
@@ -229,7 +229,7 @@ def test_every_message_of_a_stream_is_taken(replay):
     assert (window["paused"], window["speed"]) == (True, "5/s")
 
 
-def test_what_is_in_sight_can_be_downloaded(replay):
+def test_the_visible_rows_can_be_downloaded(replay):
     replay.replay()
     client = TestClient(make_app(replay), base_url="http://127.0.0.1")
     assert len(client.get("/download?start=10&end=19").text.splitlines()) == 11
@@ -244,7 +244,7 @@ def test_what_is_in_sight_can_be_downloaded(replay):
      '{"type": "drawing", "value": "AAAA"}', f'{{"type": "drawing", "value": "{EMPTY}"}}',
      '{"type": "speed", "value": NaN}'],
 )  # fmt: skip
-def test_a_wrong_message_is_refused_and_changes_nothing(page, visit, text):
+def test_an_invalid_message_is_rejected_and_changes_nothing(page, visit, text):
     before = page.state()
     with visit() as good, visit() as bad:
         bad.send(text)
@@ -260,7 +260,7 @@ TOO_MUCH = {"long": ["x" * (LARGEST + 1)], "bytes": [b"hello"], "flood": ["{}"] 
 
 
 @pytest.mark.parametrize("kind", TOO_MUCH)
-def test_what_is_too_much_ends_that_connection_alone(page, visit, kind):
+def test_exceeding_a_limit_ends_only_that_connection(page, visit, kind):
     with visit() as good, visit() as bad:
         with pytest.raises(ConnectionClosed):  # noqa: PT012
             for message in TOO_MUCH[kind]:
@@ -298,7 +298,7 @@ def test_the_learners_compute_the_same_bytes_with_and_without_visitors(page, vis
 
 
 def test_a_visitor_who_never_reads_misses_frames_and_keeps_no_memory(page):
-    """What is waiting for a stuck browser is one frame and what the system buffers, however long it is stuck."""
+    """For a stuck browser, only one frame and the system's buffers are kept, however long it is stuck."""
 
     class Stuck:
         sent = 0

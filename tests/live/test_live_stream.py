@@ -1,4 +1,4 @@
-"""The page of a stream: what it shows comes from the results of the stream, and changes none of them."""
+"""The page of a stream shows its results and changes none of them."""
 
 import csv
 import io
@@ -68,7 +68,7 @@ def seen():
     return watched(feed(500))
 
 
-def test_the_page_shows_what_was_observed_expected_and_scored(seen):
+def test_the_page_shows_observations_predictions_and_scores(seen):
     page, blocks = seen
     header, rows, _ = look(page)
     assert header["targets"] == ["a", "b"]
@@ -82,7 +82,7 @@ def test_the_page_shows_what_was_observed_expected_and_scored(seen):
     assert header["against_copy"] == pytest.approx(page.stream.stats.against_copy, rel=1e-5)
 
 
-def test_the_interval_of_a_row_was_given_one_row_before(seen):
+def test_the_interval_of_a_row_comes_from_the_previous_row(seen):
     page, blocks = seen
     _, rows, _ = look(page)
     lower = np.concatenate([block.steps.lower for block in blocks])
@@ -100,7 +100,7 @@ def test_the_forecast_is_that_of_the_last_row(seen):
 
 
 @pytest.mark.parametrize("block", [1, 7, 256])
-def test_the_inner_bounds_hold_the_middle_half_of_what_comes(block):
+def test_the_inner_bounds_cover_the_middle_half_of_the_values(block):
     """Errors with heavy tails, twice as large above as below: their quartiles are known, whatever the bounds are."""
     errors = np.random.default_rng(2).laplace(size=(8192, 1))
     observed = np.where(errors > 0, 2 * errors, errors)
@@ -188,14 +188,14 @@ def test_a_key_is_found_by_a_part_of_its_name(monkeypatch):
     assert (len(header["keys"]), header["found"]) == (1, 3)
 
 
-def test_targets_beyond_what_fits_are_named(monkeypatch):
+def test_targets_that_do_not_fit_are_named(monkeypatch):
     monkeypatch.setattr(module, "MOST_TARGETS", 1)
     page, _ = watched(feed(20))
     header, _, _ = look(page)
     assert (header["targets"], header["not_drawn"]) == (["a"], ["b"])
 
 
-def test_visitors_are_told_when_no_row_comes():
+def test_visitors_see_when_no_row_arrives():
     page, _ = watched(feed(50))
     visitor = Visitor()
     say(page, visitor, "view", {"points": 100})
@@ -214,7 +214,7 @@ def test_visitors_are_told_when_no_row_comes():
     assert page.news(visitor) == []  # it has ended, so that nothing more is waited for
 
 
-def test_a_slow_replay_says_when_the_next_row_comes():
+def test_a_slow_replay_shows_when_the_next_row_is_due():
     page = StreamPage(Stream(feed(50)), "feed.csv", Pace("0.01/s"))
     page.observe(page.stream.read(1))
     page.pace.took(1, 0.0)
@@ -222,7 +222,7 @@ def test_a_slow_replay_says_when_the_next_row_comes():
     assert look(page)[0]["silent"] is None
 
 
-def test_the_download_holds_every_row_in_sight(seen):
+def test_the_download_has_every_visible_row(seen):
     page, _ = seen
     _, everything, _ = look(page)
     text = "".join(page.download(None, everything[100, X], everything[102, X]))
@@ -250,7 +250,7 @@ def test_rows_out_of_order_do_not_disorder_the_page():
     assert (np.diff(look(page)[1][:, X]) >= 0).all()
 
 
-def test_a_replay_gives_what_the_stream_gives_by_itself(seen):
+def test_a_replay_gives_the_results_of_the_stream(seen):
     page = StreamPage(Stream(feed(500), horizon=3), "feed.csv", Pace("max"))
     page.replay()
     assert page.ended
@@ -278,7 +278,7 @@ def test_visitors_change_the_speed_of_a_replay_and_pause_it():
     assert page.pace.speed == "10/s"
 
 
-def test_without_timestamps_a_visitor_can_have_any_speed_that_needs_none():
+def test_without_timestamps_a_visitor_can_choose_any_speed_that_needs_none():
     page = StreamPage(Stream([[float(i % 9)] for i in range(50)]), "feed.csv", Pace("max"))
     page.replay()
     for speed in ("10/s", "max"):
@@ -288,7 +288,7 @@ def test_without_timestamps_a_visitor_can_have_any_speed_that_needs_none():
         say(page, Visitor(), "speed", "60x")
 
 
-def test_visitors_of_a_running_stream_cannot_hold_it_up():
+def test_visitors_cannot_delay_a_running_stream():
     page = StreamPage(Stream(feed(50)), "feed.csv")
     for kind in ("pause", "speed"):
         with pytest.raises(ValueError, match="unknown message"):

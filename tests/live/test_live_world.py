@@ -1,4 +1,4 @@
-"""The moving world: what visitors do to it, and that its frames depend on nothing else."""
+"""The moving world: visitors' commands, and frames that depend on nothing else."""
 
 import base64
 import json
@@ -105,7 +105,7 @@ def test_frozen_weights_stay_put_while_states_still_change(page):
     assert not any(map(same, before, weights(page)))
 
 
-def test_a_dream_is_what_the_network_itself_says_it_is(page):
+def test_a_dream_equals_that_of_the_network(page):
     frames(page, 10)
     network, state = page.runners[0].learner, page.runners[0].state.clone()
     expected = [grey(each).tobytes() for each in network.dream(state, 4)]
@@ -118,7 +118,7 @@ def test_a_dream_is_what_the_network_itself_says_it_is(page):
 @pytest.mark.parametrize(
     ("learner", "part", "prefix"), [(0, "layer 1", "1"), (0, "layer 2", "2"), (1, "hidden layer", "cell")]
 )
-def test_a_lesioned_layer_is_silent_until_it_gets_its_weights_back(page, learner, part, prefix):
+def test_a_lesioned_layer_is_silent_until_its_weights_are_restored(page, learner, part, prefix):
     frames(page, 10)
     before = weights(page)[learner]
     hurt = [name for name in before if (name.endswith(prefix) if learner == 0 else name.startswith(prefix))]
@@ -154,7 +154,7 @@ def test_there_is_nothing_to_go_back_to_without_a_snapshot(page):
         do(page, "back")
 
 
-def test_a_paused_world_stands_still_and_goes_on_frame_by_frame(page):
+def test_a_paused_world_stands_still_and_advances_frame_by_frame(page):
     frames(page, 2)
     do(page, "pause", True)
     frames(page, 3)
@@ -168,7 +168,7 @@ def test_a_paused_world_stands_still_and_goes_on_frame_by_frame(page):
     assert page.number == 5  # both, although they came before the same frame
 
 
-def test_another_learner_starts_both_from_nothing(page):
+def test_another_learner_restarts_both(page):
     begun = weights(page)[0]
     frames(page, 10)
     do(page, "rival", "gru-tbptt")
@@ -180,7 +180,7 @@ def test_another_learner_starts_both_from_nothing(page):
 
 
 @pytest.mark.parametrize("name", ["lstm-tbptt", "gru-bptt", "rnn-sab", "lru-rtrl", "esn-rls"])
-def test_both_learners_have_equally_many_weights(name):
+def test_both_learners_have_equal_numbers_of_weights(name):
     target = 60_000
     made = count_weights(make(name, input_size=1024, hidden_size=equal_units(name, target)))
     one_more = count_weights(make(name, input_size=1024, hidden_size=equal_units(name, target) + 1))

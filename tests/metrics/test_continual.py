@@ -21,7 +21,7 @@ def feed(meter: Prequential, errors: list[list[float | None]]) -> None:
         meter.update(Step(guess, guess, (), scored), torch.zeros(len(rows), 1))
 
 
-def test_the_mean_is_over_all_scored_frames_and_the_faded_one_over_late_ones():
+def test_the_mean_is_over_all_scored_frames_and_the_faded_mean_over_recent_ones():
     meter = Prequential(SE(), fading=0.5)
     assert isinstance(meter, Meter)
     assert meter.name == "prequential_se"
@@ -40,7 +40,7 @@ def test_the_faded_mean_is_the_weighted_sum_written_out():
     assert meter.compute()["faded"] == pytest.approx(((weights * errors).sum() / weights.sum()).item(), rel=1e-9)
 
 
-def test_time_stands_still_where_nothing_is_scored():
+def test_steps_without_scored_rows_do_not_fade_the_mean():
     with_gap, without = Prequential(SE(), fading=0.5), Prequential(SE(), fading=0.5)
     feed(with_gap, [[4.0], [None], [None], [1.0]])
     feed(without, [[4.0], [1.0]])

@@ -79,7 +79,7 @@ def test_bytes_are_the_peak_of_the_state_and_all_of_the_snapshot(monkeypatch):
     assert result["learner_bytes"] == 4 * 5 * 4 + 7 * 8
 
 
-def test_the_window_bounds_what_is_remembered(monkeypatch):
+def test_the_window_bounds_memory(monkeypatch):
     meter = clockwork(monkeypatch, [9.0, 9.0, 1.0, 2.0, 3.0], window=3)
     run(meter, torch.zeros(5, 1, 3))
     assert meter.compute()["step_median"] == pytest.approx(2.0)
@@ -117,7 +117,7 @@ def test_it_wraps_a_learner_and_is_a_meter():
     assert result["learner_bytes"] == 4 * (8 * 8 + 3 * 8 + 8 + 9 * 3 + 3) + 8 * 9 * 9  # P alone is float64
 
 
-def test_shared_memory_counts_once_and_other_things_not_at_all():
+def test_shared_memory_counts_once_and_only_tensors_count():
     buffer = torch.zeros(4, 6)
     tree = {"columns": buffer[:, 2:4], "all": buffer, "row": (buffer[1], None, 3, "text"), "none": torch.zeros(0)}
     assert bytes_of(tree) == 4 * 6 * 4

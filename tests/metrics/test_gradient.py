@@ -43,7 +43,7 @@ def flat(learner):
 
 @pytest.mark.parametrize("masked", [False, True], ids=["whole", "masked"])
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru", "rhn"])
-def test_rtrl_with_its_weights_held_is_exact_at_every_step(cell, masked):
+def test_rtrl_with_fixed_weights_is_exact_at_every_step(cell, masked):
     meter = measured(build(RTRL, cell), frames(), masks() if masked else None)
     assert len(meter.cosines) == T - 1
     assert meter.cosines == pytest.approx([1.0] * (T - 1), abs=1e-9)

@@ -42,7 +42,7 @@ def test_backward_transfer_is_good_when_later_tasks_help():
     assert helped.backward_transfer() == pytest.approx((6 + 1) / 2)
 
 
-def test_forward_transfer_is_the_loss_that_earlier_tasks_save_a_later_one():
+def test_forward_transfer_is_the_reduction_of_loss_by_earlier_tasks():
     # b fell from 90 to 70 before it was learnt, c from 80 to 66; a had nothing before it.
     assert filled().forward_transfer() == pytest.approx((20 + 14) / 2)
 

@@ -22,12 +22,12 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_each_has_its_values(name):
+def test_each_activation_has_its_values(name):
     phi = get_activation(name, winners=0.4, generator=torch.Generator())
     torch.testing.assert_close(phi(DRIVES), torch.tensor([EXPECTED[name]], dtype=torch.float32))
 
 
-def test_bernoulli_units_fire_with_their_probability_and_only_by_their_own_generator():
+def test_bernoulli_units_fire_with_their_probability_and_use_only_the_given_generator():
     phi = get_activation("bernoulli", 0.1, torch.Generator().manual_seed(0))
     drawn = phi(torch.full((100_000, 1), 0.7))
     assert set(drawn.unique().tolist()) == {0.0, 1.0}
@@ -42,8 +42,8 @@ def test_at_least_one_unit_wins():
 
 
 @pytest.mark.parametrize("name", [*NAMES, "callable"])
-def test_a_network_learns_with_each_and_no_derivative_is_asked_for(name):
-    """Four patterns in turn: the best constant guess is off by 0.75, which noisy units alone do not reach."""
+def test_a_network_learns_with_each_activation_without_derivatives(name):
+    """Four patterns in turn: the best constant guess has an error of 0.75, which noisy units alone do not reach."""
     options = {"error_rule": "transpose", "error_lr_factor": 0.1, "optimizer": "rmsprop", "rescale": "none"}
     choice = (lambda a: a.detach().clamp(-1, 1)) if name == "callable" else name  # has no derivative, on purpose
     net = PTNCN(
@@ -59,7 +59,7 @@ def test_a_network_learns_with_each_and_no_derivative_is_asked_for(name):
     assert sum(losses[-40:]) < 0.85 * sum(losses[1:41])
 
 
-def test_layers_may_have_activations_of_their_own():
+def test_layers_may_have_different_activations():
     net = PTNCN(4, [3, 3], activation=["tanh", "relu"], weight_std=1.0)
     state = net.begin(5)
     chance = torch.Generator().manual_seed(0)

@@ -1,4 +1,4 @@
-"""Bad input is refused by name, before anything is changed."""
+"""Bad input is rejected with a message that names it, before anything changes."""
 
 import math
 
@@ -43,14 +43,14 @@ def unchanged_by(net, state, act, match):
         (torch.tensor([[0, 0, -math.inf, 0], [0, 0, math.inf, 0]]), "expected finite numbers .* got 2 others"),
     ],
 )
-def test_observations(net, x, match):
+def test_bad_observations(net, x, match):
     state = net.begin(2)
     net.step(torch.ones(2, 4), state)
     unchanged_by(net, state, lambda: net.step(x, state), match)
 
 
 @pytest.mark.parametrize("columns", [4, 40])
-def test_numbers_whose_squares_overflow(columns):
+def test_observations_whose_squares_overflow(columns):
     net = PTNCN(columns, [3])
     state, x = net.begin(1), torch.zeros(1, columns)
     x[0, 0], x[0, 1] = 1e16, -1e16  # which add up to 0
@@ -70,7 +70,7 @@ def test_the_largest_observations_do_not_end_in_nan(path, rescale, optimizer):
 
 
 @pytest.mark.parametrize("mask", [torch.ones(3), torch.ones(2, 4), torch.ones(2, 1)])
-def test_masks(net, mask):
+def test_bad_masks(net, mask):
     state = net.begin(2)
     unchanged_by(net, state, lambda: net.step(torch.ones(2, 4), state, mask=mask), r"mask: expected shape \(2,\)")
 
@@ -105,7 +105,7 @@ def test_states_of_other_networks(net):
 
 
 @pytest.mark.parametrize("size", [0, -1, 2.5, True, "3"])
-def test_sizes(net, size):
+def test_bad_sizes(net, size):
     with pytest.raises(ValueError, match="sizes of layers: expected positive integers, got"):
         PTNCN(size, [3])
     with pytest.raises(ValueError, match="sizes of layers: expected positive integers, got"):
@@ -115,7 +115,7 @@ def test_sizes(net, size):
 
 
 @pytest.mark.parametrize("sizes", [[], 3, None])
-def test_lists_of_sizes(sizes):
+def test_bad_lists_of_sizes(sizes):
     with pytest.raises(ValueError, match="hidden_sizes"):
         PTNCN(3, sizes)
 
@@ -157,20 +157,20 @@ def test_lists_of_sizes(sizes):
         ({"memory": 10**400}, "memory: expected whole numbers"),
     ],
 )
-def test_options(options, match):
+def test_bad_options(options, match):
     with pytest.raises(ValueError, match=match) as refusal:
         PTNCN(4, [3, 2], **options)
     assert "\n" not in str(refusal.value)
 
 
-def test_sequences(net):
+def test_bad_sequences(net):
     with pytest.raises(ValueError, match=r"\(4,\)"):
         net(torch.zeros(4))
     with pytest.raises(ValueError, match=r"mask: expected shape .*, got \(2, 5\)"):
         net(torch.zeros(5, 2, 4), mask=torch.ones(2, 5))
 
 
-def test_dreams():
+def test_bad_dreams():
     net = PTNCN(4, [3], output="gaussian")
     with pytest.raises(ValueError, match="steps: expected a number of at least 0, got -1"):
         net.dream(net.begin(1), -1)

@@ -1,4 +1,4 @@
-"""What only a mutant of the rules would get wrong: kept apart, because the mutation script asked for it."""
+"""Tests for mutants of the rules that no other test caught."""
 
 import pytest
 import torch
@@ -19,8 +19,8 @@ def test_rows_that_were_not_observed_have_no_errors(learn):
         assert e[[0, 2]].abs().sum(-1).all()
 
 
-def test_the_postponed_check_of_the_norms_is_not_late_when_one_row_runs_away():
-    """Three rows stay short and one grows steadily beyond the radius: it is held there at the very step."""
+def test_the_deferred_norm_check_is_in_time_when_one_row_grows():
+    """Three rows stay short and one grows steadily beyond the radius: it is projected at that very step."""
     weight = torch.full((4, 3), 0.1, dtype=torch.float64)
     always = weight.clone()
     step = torch.zeros_like(weight)

@@ -1,4 +1,4 @@
-"""Where φ is the identity the local rules are gradients, and autograd can say of what."""
+"""With φ = identity the local rules are gradients of known objectives, which autograd computes."""
 
 import itertools
 
@@ -15,7 +15,7 @@ OPTIONS = {
 
 
 def warm(net: PTNCN, rows: int = 4):
-    """A state that has seen something, and the next observation."""
+    """A state after a few observations, and the next observation."""
     chance = torch.Generator().manual_seed(0)
     state = net.begin(rows)
     for _ in range(3):
@@ -102,7 +102,7 @@ def test_the_total_discrepancy_is_the_sum_of_the_local_objectives():
     torch.testing.assert_close(out.surprise[1], squared(e1) / 2)
 
 
-def test_a_categorical_output_puts_its_log_likelihood_into_the_discrepancy():
+def test_the_discrepancy_of_a_categorical_output_is_its_negative_log_likelihood():
     net = PTNCN(3, [4], output="categorical", beta=0.5, lam=0.0, dtype=torch.float64)
     state = net.begin(1)
     x = torch.tensor([[0.0, 1.0, 0.0]])

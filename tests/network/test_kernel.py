@@ -1,4 +1,4 @@
-"""The compiled kernel gives the numbers of its twin in PyTorch, and steps aside where it has no rule."""
+"""The compiled kernel gives the same numbers as PyTorch, and leaves options that it does not support to PyTorch."""
 
 import pytest
 import torch
@@ -29,7 +29,7 @@ RULES = {
     "corrections": {"corrections": 3, "lr": 0.005, "error_rule": "transpose"},
 }
 STEPS = 120
-"""The queue of postponed updates is sent some times in so many."""
+"""Enough for the queue of postponed updates to be applied several times."""
 ACTIVATIONS = ["identity", "tanh", "sigmoid", "relu", "relu6", "leaky_relu", "gelu", "sign", "step"]
 
 
@@ -37,24 +37,24 @@ def run(options, rows, steps, masks=()):
     net = PTNCN(7, [9, 6, 5], dtype="float64", seed=2, **options)
     state = net.begin(rows)
     chance = torch.Generator().manual_seed(3)
-    told = []
+    outputs = []
     for t in range(steps):
         x = torch.rand(rows, 7, generator=chance, dtype=torch.float64)
         mask = torch.arange(rows) != 0 if t in masks else None
         out = net.step(x, state, mask=mask)
-        told.append(torch.cat([out.prediction, out.logits, *out.errors, *out.states, *out.corrected], dim=1))
-    return net, state, torch.stack(told)
+        outputs.append(torch.cat([out.prediction, out.logits, *out.errors, *out.states, *out.corrected], dim=1))
+    return net, state, torch.stack(outputs)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 11])
 @pytest.mark.parametrize("rule", RULES)
-def test_many_steps_tell_the_same(rule, rows, request):
-    fast, fast_state, told = run(RULES[rule], rows, STEPS)
+def test_many_steps_give_the_same_numbers(rule, rows, request):
+    fast, fast_state, outputs = run(RULES[rule], rows, STEPS)
     assert fast._backend()[1] is not None
     request.getfixturevalue("in_pytorch")
     plain, plain_state, expected = run(RULES[rule], rows, STEPS)
     assert plain._backend()[1] is None
-    torch.testing.assert_close(told, expected, rtol=0, atol=1e-10)
+    torch.testing.assert_close(outputs, expected, rtol=0, atol=1e-10)
     torch.testing.assert_close(fast_state.corrected, plain_state.corrected, rtol=0, atol=1e-10)
     for name, weight in plain.synapses().items():
         torch.testing.assert_close(fast.synapses()[name], weight, rtol=0, atol=1e-10)
@@ -91,23 +91,23 @@ MEMORY_RULES = {
 
 
 def remember(options, rows, steps=60, compiled=True):
-    """A ragged batch through a network whose first and third layers remember; now and then it does not learn."""
+    """Run a ragged batch through a network with memories in layers 1 and 3; some steps do not learn."""
     net = PTNCN(7, [9, 6, 5], dtype="float64", seed=2, memory=[4, 0, 3], **options)
     net.compiled = compiled
-    state, chance, told = net.begin(rows), torch.Generator().manual_seed(4), []
+    state, chance, outputs = net.begin(rows), torch.Generator().manual_seed(4), []
     for t in range(steps):
         x = torch.rand(rows, 7, generator=chance, dtype=torch.float64)
         mask = torch.rand(rows, generator=chance) < 0.7 if t % 5 else None
         out = net.step(x, state, mask=mask, learn=t % 7 != 3)
-        told.append(torch.cat([out.prediction, *out.errors, *out.corrected, net.predict(state)], dim=1))
+        outputs.append(torch.cat([out.prediction, *out.errors, *out.corrected, net.predict(state)], dim=1))
     assert (net._backend()[1] is not None) == compiled
-    return {"told": torch.stack(told), **state.held, **net.synapses()}
+    return {"outputs": torch.stack(outputs), **state.held, **net.synapses()}
 
 
 @pytest.mark.parametrize("rows", [1, 3, 11])
 @pytest.mark.parametrize("credit", ["trace", "immediate"])
 @pytest.mark.parametrize("rule", MEMORY_RULES)
-def test_memories_tell_hold_and_learn_the_same(rule, credit, rows):
+def test_networks_with_memories_give_the_same_numbers(rule, credit, rows):
     options = {**MEMORY_RULES[rule], "credit": credit}
     fast, plain = remember(options, rows), remember(options, rows, compiled=False)
     for name, value in plain.items():
@@ -116,8 +116,8 @@ def test_memories_tell_hold_and_learn_the_same(rule, credit, rows):
 
 @pytest.mark.parametrize("credit", ["trace", "immediate"])
 @pytest.mark.parametrize("rows", [1, 4])
-def test_large_memories_postpone_and_share_the_work_too(rows, credit, monkeypatch):
-    """Everything counts as large: what is queued is recalled, and asked for, with the rest."""
+def test_large_memories_queue_updates_and_use_threads(rows, credit, monkeypatch):
+    """Everything counts as large, so that products include the queues."""
     options = {"error_rule": "transpose", "lr": 0.01, "credit": credit}
     plain = remember(options, rows, compiled=False)
     monkeypatch.setattr(factors, "LARGE", 0)
@@ -127,8 +127,8 @@ def test_large_memories_postpone_and_share_the_work_too(rows, credit, monkeypatc
         torch.testing.assert_close(fast[name], value, rtol=0, atol=1e-10, msg=name)
 
 
-def test_a_memory_of_the_size_that_text_asks_for_tells_the_same_in_float32():
-    told = []
+def test_a_memory_of_the_size_used_for_text_gives_the_same_numbers_in_float32():
+    outputs = []
     for compiled in (True, False):
         net = PTNCN(49, [64], output="categorical", preset="best", memory=40, lr=1e-4)
         net.compiled = compiled
@@ -136,11 +136,11 @@ def test_a_memory_of_the_size_that_text_asks_for_tells_the_same_in_float32():
         for _ in range(20):
             drawn = torch.randint(49, (13,), generator=chance)
             out = net.step(torch.nn.functional.one_hot(drawn, 49).float(), state)
-        told.append((out.prediction, state.held["T_B1"], net.synapses()["B1"]))
-    torch.testing.assert_close(told[0], told[1], rtol=1e-3, atol=1e-5)
+        outputs.append((out.prediction, state.held["T_B1"], net.synapses()["B1"]))
+    torch.testing.assert_close(outputs[0], outputs[1], rtol=1e-3, atol=1e-5)
 
 
-def test_batches_may_change_their_size_between_steps_with_a_memory():
+def test_the_batch_size_may_change_between_sequences_with_a_memory():
     net, twin = (PTNCN(7, [9], dtype="float64", preset="best", memory=4) for _ in range(2))
     twin.compiled = False
     for rows in (3, 1, 5):
@@ -154,15 +154,15 @@ def test_batches_may_change_their_size_between_steps_with_a_memory():
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_each_activation_is_the_same(activation, request):
+def test_each_activation_gives_the_same_numbers(activation, request):
     options = {"activation": activation, "hidden_prediction": "tanh", "lr": 0.001, "error_rule": "transpose"}
-    fast, _, told = run(options, 2, 40)
+    fast, _, outputs = run(options, 2, 40)
     assert fast._backend()[1] is not None
     request.getfixturevalue("in_pytorch")
-    torch.testing.assert_close(told, run(options, 2, 40)[2], rtol=0, atol=1e-10)
+    torch.testing.assert_close(outputs, run(options, 2, 40)[2], rtol=0, atol=1e-10)
 
 
-def test_masks_in_between_stay_within_the_same_ball():
+def test_weights_stay_within_max_norm_despite_masked_steps():
     net, _, _ = run({"max_norm": 0.2}, 3, 60, masks=(20, 40))
     for name, weight in net.synapses().items():
         if weight.dim() == 2:
@@ -172,24 +172,24 @@ def test_masks_in_between_stay_within_the_same_ball():
 @pytest.mark.parametrize(
     "options", [{"xi": 0.1}, {"activation": "kwta"}, {"activation": "bernoulli"}, {"activation": torch.sin}]
 )
-def test_rules_that_the_kernel_does_not_have_are_left_to_pytorch(options):
+def test_options_that_the_kernel_does_not_support_run_in_pytorch(options):
     assert PTNCN(7, [5], **options)._backend()[1] is None
 
 
 @pytest.mark.parametrize(("rows", "threads"), [(1, 1), (1, 3), (2, 3), (4, 1)])
 @pytest.mark.parametrize("rule", ["sgd", "clip", "temporal", "tight ball", "corrections", "adafactor"])
-def test_large_networks_postpone_in_the_kernel_too(rule, rows, threads, monkeypatch, request):
+def test_large_networks_queue_updates_in_the_kernel(rule, rows, threads, monkeypatch, request):
     """Everything counts as large: all matrices have queues, and are read by several threads."""
     monkeypatch.setattr(backend, "SMALL", 0)
     monkeypatch.setattr(factors, "LARGE", 0)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    fast, _, told = run(RULES[rule], rows, STEPS)
+    fast, _, outputs = run(RULES[rule], rows, STEPS)
     assert fast._backend()[1] is not None
     assert rule == "tight ball" or fast.layers[0].W.queued > 0
     monkeypatch.setattr(factors, "LARGE", 1 << 19)
     request.getfixturevalue("in_pytorch")
     plain, _, expected = run(RULES[rule], rows, STEPS)
-    torch.testing.assert_close(told, expected, rtol=0, atol=1e-10)
+    torch.testing.assert_close(outputs, expected, rtol=0, atol=1e-10)
     for name, weight in plain.synapses().items():
         torch.testing.assert_close(fast.synapses()[name], weight, rtol=0, atol=1e-10)
 
@@ -209,28 +209,28 @@ LARGE_RULES = {
 
 @pytest.mark.parametrize(("rows", "threads"), [(1, 2), (2, 1), (3, 1), (20, 2), (300, 1)])
 @pytest.mark.parametrize("rule", LARGE_RULES)
-def test_a_network_that_is_really_large_tells_the_same(rule, rows, threads, monkeypatch, request):
+def test_a_really_large_network_gives_the_same_numbers(rule, rows, threads, monkeypatch, request):
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    told, weights = [], []
+    outputs, weights = [], []
     for path in ("kernel", "pytorch"):
         net = PTNCN(500, [400, 150], dtype="float64", max_norm=0.6, **LARGE_RULES[rule])
         state, chance, steps = net.begin(rows), torch.Generator().manual_seed(0), 25 if rows <= 3 else 8
         xs = torch.rand(steps, rows, 500, generator=chance, dtype=torch.float64) * (
             torch.rand(steps, rows, 500, generator=chance, dtype=torch.float64) < 0.2
         )
-        told.append(torch.stack([net.step(x, state).prediction for x in xs]))
+        outputs.append(torch.stack([net.step(x, state).prediction for x in xs]))
         weights.append(net.synapses())
         assert (net._backend()[1] is None) == (path == "pytorch")
         request.getfixturevalue("in_pytorch")
-    torch.testing.assert_close(*told, rtol=0, atol=1e-10)
+    torch.testing.assert_close(*outputs, rtol=0, atol=1e-10)
     for name, weight in weights[0].items():
         torch.testing.assert_close(weight, weights[1][name], rtol=0, atol=1e-10)
         assert weight.dim() == 1 or weight.norm(dim=0).max() <= 0.6 + 1e-9, name
 
 
 @pytest.mark.parametrize("activation", ["tanh", "sigmoid"])
-def test_single_precision_has_activations_of_its_own_that_are_as_precise(activation):
-    """Within some units in the last place, over all that a drive can be; the biases are the drives."""
+def test_the_single_precision_activations_of_the_kernel_are_accurate(activation):
+    """Within a few units in the last place over the whole range of drives, which the biases set."""
     sizes = torch.logspace(-6, 2, 1_000)
     drives = torch.cat([torch.linspace(-12, 12, 4_001), sizes, -sizes])
     net = PTNCN(1, [len(drives)], output="gaussian", activation=activation)

@@ -1,4 +1,4 @@
-"""What the network is for: it learns, also with units that have no derivative."""
+"""The network learns, even with units that have no derivative."""
 
 import math
 
@@ -15,7 +15,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("activation", SETTINGS)
 def test_a_network_learns_the_noisy_cosine(activation):
-    """The appendix's stream: not adapting gives 1.1, the last value again 0.0025, the paper's network 0.017."""
+    """The stream of the appendix: an untrained network has an error of 1.1, the last value 0.0025, the paper 0.017."""
     options = {"hidden_prediction": "identity", **SETTINGS[activation]}
     net = PTNCN(1, [20, 20], output="gaussian", activation=activation, **options)
     chance = torch.Generator().manual_seed(0)

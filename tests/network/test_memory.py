@@ -1,4 +1,4 @@
-"""Trace memory: its credit is the gradient through all of the past, and it behaves like any other state."""
+"""Trace memory: its credit is the exact gradient through the whole past, and it behaves like any other state."""
 
 import copy
 
@@ -23,12 +23,12 @@ def symbols(steps: int, rows: int, size: int = 7) -> torch.Tensor:
 
 
 def infinitesimal(guess, y, back, squares, layers, config):
-    """e_z = φ′(a) ⊙ E e, the limit of a displacement of no size, for tanh."""
+    """e_z = φ′(a) ⊙ E e for tanh: the limit of an infinitesimal displacement."""
     return [(1 - z.square()) * -returned for z, returned in zip(guess.z, back, strict=True)]
 
 
 class Recorder:
-    """A network whose weights are held: what each step would have changed is added up, and what came in is kept."""
+    """Keeps the weights of a network fixed, and sums the updates of all steps."""
 
     def __init__(self, net: PTNCN, monkeypatch: pytest.MonkeyPatch) -> None:
         self.net, self.total, self.guesses = net, {}, []
@@ -44,7 +44,7 @@ class Recorder:
 
 
 def unrolled(net: PTNCN, layer: int, inputs, rests, targets, masks) -> dict[str, torch.Tensor]:
-    """The gradient, through the whole sequence, of what one layer got wrong about what it predicts."""
+    """The gradient of the prediction error of one layer through the whole sequence."""
     weights = {
         name: net.get_parameter(f"{name}{layer}").clone().requires_grad_() for name in ("B", "rate", "angle", "G")
     }
@@ -68,7 +68,7 @@ def unrolled(net: PTNCN, layer: int, inputs, rests, targets, masks) -> dict[str,
 @pytest.mark.parametrize("ragged", [False, True])
 @pytest.mark.parametrize("layer", [1, 2])
 def test_traces_give_the_gradient_through_the_whole_past(layer, ragged, monkeypatch):
-    """Fifty steps, weights held, E = Wᵀ: what is taught is what autograd finds through the unrolled memory."""
+    """Fifty steps with fixed weights and E = Wᵀ: updates equal the gradient of autograd through the unrolled memory."""
     net = PTNCN(7, [6, 5], output="categorical", memory=[4, 3], credit="trace", **EXACT)
     recorder = Recorder(net, monkeypatch)
     xs, state = symbols(50, 3), net.begin(3)
@@ -88,7 +88,7 @@ def test_traces_give_the_gradient_through_the_whole_past(layer, ragged, monkeypa
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_what_is_recalled_is_added_to_the_drive(compiled):
-    """The recurrence in complex numbers, one row at a time, beside a network whose weights are held."""
+    """The recurrence in complex numbers, one row at a time, next to a network with fixed weights."""
     net = PTNCN(7, [6], output="categorical", memory=4, dtype=torch.float64, weight_std=0.3)
     net.compiled = compiled
     w, B, G = net.synapses(), torch.complex(*net.get_parameter("B1").chunk(2, dim=1)), net.get_parameter("G1")
@@ -113,7 +113,7 @@ def test_immediate_credit_is_the_gradient_of_the_last_input_alone(monkeypatch):
     B = net.get_parameter("B1").clone().requires_grad_()
     _, _, gain, _ = traces.decays(net.layers[0].memory)
     guess = equations.predict(state.corrected, state.held, net.layers, net.output)
-    written = (xs[-2] @ (B - B.detach())).view(3, 2, 4) * gain  # nothing, but for its gradient
+    written = (xs[-2] @ (B - B.detach())).view(3, 2, 4) * gain  # zero, with a gradient
     a = guess.a[0] + written.flatten(1) @ net.get_parameter("G1")
     w = net.synapses()
     net.output.nll(torch.tanh(a) @ w["W1"].T + w["c1"], xs[-1]).sum().backward()
@@ -122,7 +122,7 @@ def test_immediate_credit_is_the_gradient_of_the_last_input_alone(monkeypatch):
     assert "T_B1" not in state.held
 
 
-def test_a_memory_of_zero_is_the_network_without_one_to_the_bit():
+def test_a_memory_of_size_zero_equals_no_memory_bit_for_bit():
     plain, none = (PTNCN(7, [6, 5], output="categorical", **extra) for extra in ({}, {"memory": [0, 0]}))
     first, second = plain.begin(2), none.begin(2)
     for x in symbols(8, 2).float():
@@ -140,7 +140,7 @@ def test_other_weights_do_not_depend_on_whether_there_is_a_memory():
 
 
 @pytest.mark.parametrize("credit", ["trace", "immediate"])
-def test_rows_of_a_ragged_batch_equal_their_sequences_one_by_one(credit):
+def test_rows_of_a_ragged_batch_equal_separate_sequences(credit):
     net = PTNCN(7, [6, 5], output="categorical", preset="best", memory=4, credit=credit, dtype=torch.float64)
     xs, state = symbols(12, 2), net.begin(2)
     masks = torch.rand(12, 2, generator=torch.Generator().manual_seed(2)) < 0.6
@@ -154,7 +154,7 @@ def test_rows_of_a_ragged_batch_equal_their_sequences_one_by_one(credit):
             torch.testing.assert_close(state.held[name][row], value[0], rtol=0, atol=1e-12)
 
 
-def test_a_clone_goes_its_own_way_and_dreams_leave_no_trace():
+def test_clones_are_independent_and_dreams_have_no_side_effects():
     net = PTNCN(7, [6], output="categorical", preset="best", memory=4)
     state = net.begin(2)
     for x in symbols(5, 2).float():
@@ -168,20 +168,7 @@ def test_a_clone_goes_its_own_way_and_dreams_leave_no_trace():
         assert not torch.equal(other.held[name], value)
 
 
-def test_a_checkpoint_with_a_memory_goes_on_to_the_bit(tmp_path):
-    net = PTNCN(7, [6, 5], output="categorical", preset="best", memory=[4, 2])
-    state, xs = net.begin(2), symbols(9, 2).float()
-    for x in xs[:5]:
-        net.step(x, state)
-    ptncn.save(tmp_path / "net", net, state)
-    twin, twin_state, _ = ptncn.load(tmp_path / "net")
-    for x in xs[5:]:
-        assert torch.equal(net.step(x, state).prediction, twin.step(x, twin_state).prediction)
-    for name, weight in net.synapses().items():
-        assert torch.equal(weight, twin.synapses()[name])
-
-
-def test_traces_of_what_was_long_ago_do_not_become_denormal():
+def test_old_traces_do_not_become_denormal():
     net = PTNCN(3, [4], output="categorical", memory=8)
     state = net.begin(1)
     for _ in range(400):
@@ -190,14 +177,14 @@ def test_traces_of_what_was_long_ago_do_not_become_denormal():
     assert smallest[smallest > 0].min() > torch.finfo(torch.float32).tiny
 
 
-def test_credit_is_immediate_where_traces_would_be_large():
+def test_credit_is_immediate_if_traces_would_be_large():
     assert "T_B1" in PTNCN(49, [8], memory=128).begin(1).held
     assert "T_B1" not in PTNCN(4096, [8], memory=128).begin(1).held
     assert "T_B1" in PTNCN(4096, [8], memory=4, credit="trace").begin(1).held
 
 
-def test_a_memory_learns_what_a_network_without_one_cannot_know():
-    """The first symbol of eight comes again at the end; between them there is nothing but noise."""
+def test_a_memory_learns_a_long_dependency():
+    """The last of eight symbols repeats the first; those in between are noise."""
     chance = torch.Generator().manual_seed(0)
 
     def surprise(net: PTNCN) -> float:
@@ -225,7 +212,7 @@ def test_a_memory_learns_what_a_network_without_one_cannot_know():
         (True, "memory: expected whole numbers"),
     ],
 )
-def test_a_memory_of_the_wrong_size_is_refused(memory, message):
+def test_a_bad_memory_size_is_rejected(memory, message):
     with pytest.raises(ValueError, match=message):
         PTNCN(7, [6, 5], memory=memory)
 
@@ -239,13 +226,13 @@ def test_a_memory_follows_the_default_precision():
         torch.set_default_dtype(torch.float32)
 
 
-def test_a_state_of_a_network_without_memory_is_refused():
+def test_a_state_without_memory_is_rejected():
     with pytest.raises(ValueError, match="state: expected memories"):
         PTNCN(7, [6], memory=4).step(torch.zeros(1, 7), PTNCN(7, [6]).begin(1))
 
 
 def test_a_traced_matrix_keeps_no_queue_so_that_its_checkpoint_loads_into_the_kernel(monkeypatch, tmp_path):
-    monkeypatch.setattr("ptncn.updates.factors.LARGE", 0)  # small matrices take the paths of large ones
+    monkeypatch.setattr("ptncn.updates.factors.LARGE", 0)  # small matrices take the code path of large ones
     net = PTNCN(2, [3], memory=3, optimizer="sgd", credit="trace")
     net.compiled = False
     state = net.begin(1)

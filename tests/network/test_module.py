@@ -46,7 +46,7 @@ def test_writing_into_a_view_changes_the_network(name):
     assert not torch.equal(before, after)
 
 
-def test_a_view_written_beyond_the_ball_is_projected_at_the_next_update():
+def test_a_view_written_beyond_max_norm_is_projected_at_the_next_update():
     net = PTNCN(7, [5, 4], max_norm=2.0)
     state = net.begin(2)
     for x in frames(3, 2, 7):
@@ -57,7 +57,7 @@ def test_a_view_written_beyond_the_ball_is_projected_at_the_next_update():
     torch.testing.assert_close(columns, torch.full((5,), 2.0))
 
 
-def test_no_autograd_graph_is_made_even_where_the_input_asks_for_one():
+def test_no_autograd_graph_is_built_even_if_the_input_requires_gradients():
     net = PTNCN(7, [5, 4])
     x = torch.rand(2, 7, requires_grad=True)
     out = net.step(x, net.begin(2))
@@ -83,7 +83,7 @@ def test_forward_has_the_shapes_of_torch_and_agrees_with_steps():
     assert torch.equal(torch.cat([first, rest]), time_major)
 
 
-def test_forward_takes_masks_and_learns_only_where_asked():
+def test_forward_takes_masks_and_learns_only_on_request():
     net = PTNCN(7, [5], batch_first=True)
     before = weights(net)
     mask = torch.ones(3, 6, dtype=torch.bool)
@@ -124,7 +124,7 @@ def test_a_row_that_starts_late_is_scored_from_its_own_second_frame():
     assert scored == [[False, False], [True, False], [True, True]]
 
 
-def test_masked_rows_keep_their_state_and_teach_nothing_whatever_they_hold():
+def test_masked_rows_keep_their_state_and_contribute_nothing_whatever_they_hold():
     one, other = PTNCN(7, [5, 4]), PTNCN(7, [5, 4])
     state, twin = one.begin(2), other.begin(2)
     for t, x in enumerate(frames(6, 2, 7)):
@@ -142,7 +142,7 @@ def test_masked_rows_keep_their_state_and_teach_nothing_whatever_they_hold():
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "nesterov", "adam"])
-def test_a_step_that_observes_nobody_changes_nothing(optimizer):
+def test_a_step_with_all_rows_masked_changes_nothing(optimizer):
     net = PTNCN(7, [5], optimizer=optimizer)
     state = net.begin(2)
     for x in frames(3, 2, 7):
@@ -153,7 +153,7 @@ def test_a_step_that_observes_nobody_changes_nothing(optimizer):
     assert torch.equal(state.corrected, kept)
 
 
-def test_predict_says_what_step_will_say_and_changes_nothing():
+def test_predict_equals_the_prediction_of_the_next_step_and_changes_nothing():
     net = PTNCN(7, [5, 4], activation="bernoulli", hidden_prediction="sigmoid", weight_std=0.5)
     state = net.begin(2)
     xs = frames(5, 2, 7)
@@ -166,7 +166,7 @@ def test_predict_says_what_step_will_say_and_changes_nothing():
     assert torch.equal(net.step(xs[4], state).prediction, expected)
 
 
-def test_a_dream_takes_each_prediction_for_what_happened():
+def test_a_dream_feeds_each_prediction_back_as_an_observation():
     net = PTNCN(7, [5, 4], weight_std=0.5)
     state = net.begin(2)
     for x in frames(4, 2, 7):
@@ -216,7 +216,7 @@ def test_precision_and_moments_follow_the_network():
     torch.testing.assert_close(wide.synapses()["W1"].float(), PTNCN(7, [5, 4]).synapses()["W1"])
 
 
-def test_copies_and_pickles_go_on_alike_and_apart():
+def test_copies_and_pickles_continue_identically_and_independently():
     net = PTNCN(7, [5, 4], optimizer="momentum", activation="bernoulli", hidden_prediction="sigmoid")
     state = net.begin(2)
     xs = frames(8, 2, 7)
@@ -233,7 +233,7 @@ def test_copies_and_pickles_go_on_alike_and_apart():
         assert torch.equal(state.corrected, remembered.corrected)
 
 
-def test_a_seed_settles_everything_and_the_global_source_of_chance_is_not_touched():
+def test_a_seed_determines_everything_and_the_global_generator_is_not_used():
     before = torch.get_rng_state()
     one, other, third = PTNCN(7, [5], seed=1), PTNCN(7, [5], seed=1), PTNCN(7, [5], seed=2)
     one.step(torch.rand(2, 7, generator=torch.Generator().manual_seed(0)), one.begin(2))
@@ -263,3 +263,25 @@ def test_the_step_size_can_be_changed_and_is_saved(tmp_path):
     assert ptncn.load(tmp_path / "run.ckpt").learner.lr == 0.5
     with pytest.raises(ValueError, match="lr: expected a finite number of at least 0, got -1"):
         net.lr = -1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"output": "categorical", "preset": "best", "memory": [4, 2]},
+        {"optimizer": "rmsprop", "teaching": "small", "output_bias": "mean", "dtype": torch.float64},
+    ],
+    ids=["memory", "running statistics"],
+)
+def test_a_checkpoint_resumes_bit_for_bit(options, tmp_path):
+    net = PTNCN(7, [6, 5], weight_std=0.3, **options)
+    drawn = frames(9, 3, 7).argmax(-1)
+    xs = torch.eye(7)[drawn] if net.output.name == "categorical" else frames(9, 3, 7, torch.float64)
+    state = net.begin(3)
+    for x in xs[:5]:
+        net.step(x, state)
+    ptncn.save(tmp_path / "net", net, state)
+    twin, twin_state, _ = ptncn.load(tmp_path / "net")
+    for x in xs[5:]:
+        assert torch.equal(net.step(x, state).prediction, twin.step(x, twin_state).prediction)
+    assert same(net.synapses(), twin.synapses())

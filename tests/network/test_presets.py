@@ -1,6 +1,6 @@
-"""The presets `paper` and `authors` give the numbers that they gave before there were others.
+"""The presets `paper` and `authors` still give the numbers of the first version.
 
-The numbers are those of the first version, without small displacements, memories and least squares, in PyTorch.
+That version ran in PyTorch, without small displacements, memories and least squares.
 """
 
 import pytest
@@ -28,7 +28,7 @@ def observation(output: str, chance: torch.Generator) -> torch.Tensor:
 
 @pytest.mark.usefixtures("either_path")
 @pytest.mark.parametrize(("preset", "output"), NUMBERS)
-def test_a_preset_gives_the_numbers_that_it_gave(preset: str, output: str) -> None:
+def test_a_preset_gives_the_same_numbers_as_before(preset: str, output: str) -> None:
     net = PTNCN(6, [5, 4], output=output, preset=preset, seed=3, dtype="float64")
     state, chance, error = net.begin(3), torch.Generator().manual_seed(0), 0.0
     for t in range(40):

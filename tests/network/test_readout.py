@@ -1,4 +1,4 @@
-"""Prediction weights by recursive least squares are the ridge solution, for the next step and for those after it."""
+"""Recursive least squares gives the ridge solution, for the next step and for later ones."""
 
 import pytest
 import torch
@@ -21,7 +21,7 @@ def waves(steps: int, rows: int = 1, noise: float = 0.1) -> torch.Tensor:
 
 
 def closed_form(features, targets, horizon, forgetting, ridge):
-    """Weighted ridge over all pairs of features of step s and observation of step s + horizon − 1; made-up rows too."""
+    """Weighted ridge regression of observations at s + horizon − 1 on the features of step s, with the prior rows."""
     F = features.shape[-1]
     A, b = ridge * torch.eye(F, dtype=torch.float64), torch.zeros(F, targets.shape[-1], dtype=torch.float64)
     for s in range(1, len(features) - horizon + 1):
@@ -35,21 +35,21 @@ def closed_form(features, targets, horizon, forgetting, ridge):
 @pytest.mark.parametrize("rows", [2])
 def test_the_weights_are_the_weighted_ridge_solution_after_two_thousand_steps(rows):
     net = PTNCN(2, [6, 4], **OPTIONS)
-    net.synapses()["W1"].zero_()  # where the prior is
-    state, xs, told = net.begin(rows), waves(2000, rows), []
+    net.synapses()["W1"].zero_()  # the mean of the prior
+    state, xs, found = net.begin(rows), waves(2000, rows), []
     for x in xs:
         out = net.step(x, state)
-        told.append(torch.cat([out.states[0], torch.ones(rows, 1)], 1))
-    features, w = torch.stack(told), net.synapses()
+        found.append(torch.cat([out.states[0], torch.ones(rows, 1)], 1))
+    features, w = torch.stack(found), net.synapses()
     maps = [torch.cat([w["W1"].T, w["c1"][None]]), *net.readout.ahead]
-    for horizon, found in zip((1, 3, 7), maps, strict=True):
+    for horizon, weights in zip((1, 3, 7), maps, strict=True):
         exact = closed_form(features, xs, horizon, 0.995, 0.5)
         assert exact.norm() > 0.1
-        torch.testing.assert_close(found, exact, rtol=0, atol=1e-8)
+        torch.testing.assert_close(weights, exact, rtol=0, atol=1e-8)
 
 
 def test_forecasts_far_ahead_beat_the_last_value():
-    """Seven steps ahead, from a memory of what went by, without a single imagined step in between."""
+    """Seven steps ahead, directly from the memory, without predicted steps in between."""
     net = PTNCN(2, [40], memory=20, preset="best", **{**OPTIONS, "forgetting": 1.0})
     state, errors, copies, waiting = net.begin(1), [], [], []
     for x in waves(800, noise=0.02):
@@ -61,7 +61,7 @@ def test_forecasts_far_ahead_beat_the_last_value():
     assert torch.stack(errors).mean() < 0.4 * torch.stack(copies).mean()
 
 
-def test_a_forecast_is_told_before_its_horizon_and_taught_when_it_arrives():
+def test_a_forecast_learns_when_its_observation_arrives():
     """The map for three steps ahead stays 0 until a scored step is two steps old."""
     net = PTNCN(2, [6], **OPTIONS)
     state, moved = net.begin(1), []
@@ -71,7 +71,7 @@ def test_a_forecast_is_told_before_its_horizon_and_taught_when_it_arrives():
     assert moved == [False, False, False, True, True, True]
 
 
-def test_spikes_do_not_poison_what_was_learnt():
+def test_clipped_errors_limit_the_damage_of_a_spike():
     worst = {}
     for clip in (None, 3.0):
         net = PTNCN(2, [20], weight_std=0.5, **{**OPTIONS, "error_clip": clip, "horizons": (1,)})
@@ -82,8 +82,8 @@ def test_spikes_do_not_poison_what_was_learnt():
     assert worst[3.0] < 3 < worst[None]
 
 
-def test_nothing_grows_without_bound_where_features_are_silent():
-    """Steps of nothing, with quick forgetting: P stays below what the prior allows."""
+def test_p_stays_bounded_for_silent_features():
+    """Zero observations with fast forgetting: the prior bounds P."""
     net = PTNCN(2, [6], **{**OPTIONS, "forgetting": 0.99, "horizons": (1,)})
     state = net.begin(1)
     for _ in range(1500):
@@ -92,8 +92,8 @@ def test_nothing_grows_without_bound_where_features_are_silent():
     assert (net.readout.P - net.readout.P.T).abs().max() < 1e-9
 
 
-def test_ragged_rows_are_taught_as_if_they_were_alone():
-    """A row that pauses finds its forecasts where it left them."""
+def test_a_paused_row_learns_like_one_without_pauses():
+    """Pending forecasts wait while their row is masked."""
     paused = PTNCN(2, [6], lr=0.0, **{**OPTIONS, "forgetting": 1.0})
     straight = PTNCN(2, [6], lr=0.0, **{**OPTIONS, "forgetting": 1.0})
     first, second = paused.begin(1), straight.begin(1)
@@ -105,7 +105,7 @@ def test_ragged_rows_are_taught_as_if_they_were_alone():
     torch.testing.assert_close(paused.forecast(first), straight.forecast(second), rtol=0, atol=1e-9)
 
 
-def test_a_checkpoint_keeps_what_forecasts_wait_for(tmp_path):
+def test_a_checkpoint_keeps_pending_forecasts(tmp_path):
     net = PTNCN(2, [6], **{**OPTIONS, "dtype": torch.float32})
     state, xs = net.begin(2), waves(20, 2).float()
     for x in xs[:12]:

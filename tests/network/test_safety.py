@@ -1,4 +1,4 @@
-"""Batches that change, threads that share a network, parameters that are rebound, states that do not fit."""
+"""Changing batch sizes, threads that share a network, rebound parameters, and states that do not fit."""
 
 import os
 import subprocess
@@ -29,8 +29,8 @@ def weights(net):
 
 @pytest.mark.parametrize("batches", [(1, 4), (1, 2, 3), (3, 1, 20), (4, 20, 1)])
 @pytest.mark.parametrize("large", [True, False])
-def test_batches_may_change_their_size_in_mid_life(batches, large, monkeypatch):
-    """The queue of postponed updates is empty, half full or just written when another batch size comes."""
+def test_the_batch_size_may_change_at_any_time(batches, large, monkeypatch):
+    """The queue of postponed updates is empty, half full or just applied when the batch size changes."""
     results = []
     for limit in (0 if large else 1 << 40, 1 << 40):
         monkeypatch.setattr(factors, "LARGE", limit)
@@ -46,7 +46,7 @@ def test_batches_may_change_their_size_in_mid_life(batches, large, monkeypatch):
         torch.testing.assert_close(weight, results[1][name], rtol=0, atol=1e-10)
 
 
-def test_a_large_network_goes_from_batch_1_to_batch_4():
+def test_a_large_network_changes_between_small_batch_sizes():
     net = PTNCN(800, [700], dtype="float64")
     for rows in (1, 4, 1, 2):
         state = net.begin(rows)
@@ -57,7 +57,7 @@ def test_a_large_network_goes_from_batch_1_to_batch_4():
 
 @pytest.mark.parametrize("optimizer", ["sgd", "rmsprop", "adam", "adafactor"])
 def test_a_saturated_layer_does_not_end_in_nan(optimizer):
-    """Where tanh has no slope left an update is 0, and rescaling it to unit norm must not make it 0 · ∞."""
+    """Saturated units have updates of 0; rescaling those to unit norm must not compute 0 · ∞."""
     net = PTNCN(4, [5, 3], optimizer=optimizer, rescale="unit", weight_std=100.0)
     state = net.begin(1)
     for x in frames(10, 1, 4):
@@ -82,7 +82,7 @@ def in_threads(count, work):
     assert not errors, errors[0]
 
 
-def test_threads_with_states_of_their_own_predict_what_they_would_alone():
+def test_threads_with_separate_states_do_not_affect_each_other():
     net = PTNCN(40, [64, 32], dtype="float64", seed=1)
     states, expected = [], []
     for number in range(4):
@@ -101,8 +101,8 @@ def test_threads_with_states_of_their_own_predict_what_they_would_alone():
     in_threads(4, work)
 
 
-def test_threads_that_take_the_first_steps_of_a_network_together_learn_all_of_them(monkeypatch):
-    """The kernel, the views of the weights and the queues are made once, whichever thread comes first."""
+def test_no_update_is_lost_when_threads_take_the_first_steps_together(monkeypatch):
+    """The kernel, the views of the weights and the queues are built once, by whichever thread is first."""
     monkeypatch.setattr(factors, "LARGE", 0)
     x = frames(1, 1, 30)[0]
     alone = PTNCN(30, [40, 20], first_frame=True)
@@ -196,7 +196,7 @@ def rebind_data(net, other):
 
 
 def rebind_some(net, other):
-    """Parameters that the caller already had, so that nothing is asked of the network."""
+    """Through references to the parameters, so that no method of the network is called."""
     for name, theirs in other.named_parameters():
         net._parameters[name].data = theirs.data.clone()
 
@@ -211,7 +211,7 @@ def assign_weights(net, other):
 
 @pytest.mark.parametrize("rebind", [rebind_vector, rebind_data, rebind_some, load_weights, assign_weights])
 @pytest.mark.parametrize("large", [True, False])
-def test_predictions_use_the_parameters_of_now(rebind, large, monkeypatch):
+def test_predictions_use_the_current_parameters(rebind, large, monkeypatch):
     monkeypatch.setattr(factors, "LARGE", 0 if large else 1 << 40)
     net, other = (PTNCN(6, [5, 4], dtype="float64", seed=seed, max_norm=0.3, weight_std=0.5) for seed in (0, 1))
     state = net.begin(1)
@@ -227,7 +227,7 @@ def test_predictions_use_the_parameters_of_now(rebind, large, monkeypatch):
         torch.testing.assert_close(net.synapses()[name], weight, rtol=0, atol=1e-12)
 
 
-def test_a_square_matrix_that_was_transposed_in_place_is_noticed():
+def test_a_square_matrix_that_was_transposed_in_place_is_detected():
     net = PTNCN(5, [5], dtype="float64", weight_std=0.5)
     state = net.begin(1)
     net.step(frames(1, 1, 5)[0], state)
@@ -238,7 +238,7 @@ def test_a_square_matrix_that_was_transposed_in_place_is_noticed():
     assert torch.isfinite(net.step(frames(1, 1, 5)[0], state).prediction).all()
 
 
-def test_parameters_that_became_another_shape_or_type_are_refused():
+def test_parameters_of_another_shape_or_type_are_rejected():
     net = PTNCN(5, [4], dtype="float64")
     net.W1.data = torch.zeros(4, 3, dtype=torch.float64)
     with pytest.raises(ValueError, match=r"W1: expected \(4, 5\)"):
@@ -246,12 +246,12 @@ def test_parameters_that_became_another_shape_or_type_are_refused():
     net = PTNCN(5, [4], dtype="float64")
     state = net.begin(1)
     net.step(frames(1, 1, 5)[0], state)
-    net.W1.data = net.W1.data.view(5, 4)  # where it was
+    net.W1.data = net.W1.data.view(5, 4)  # at the same address
     with pytest.raises(ValueError, match=r"W1: expected \(4, 5\) numbers of torch.float64, got \(5, 4\)"):
         net.predict(state)
     net = PTNCN(5, [4], dtype="float64")
     state = net.begin(1)
-    net.W1.data = net.W1.data.view(torch.int64)  # where it was, in the same shape
+    net.W1.data = net.W1.data.view(torch.int64)  # at the same address, with the same shape
     with pytest.raises(ValueError, match=r"W1: expected .* of torch.float64, got .* of torch.int64"):
         net.predict(state)
     net = PTNCN(5, [4], dtype="float64")
@@ -410,7 +410,7 @@ def test_a_state_in_another_layout_is_refused(change):
 
 
 @pytest.mark.parametrize("field", ["corrected", "displacement", "uncorrected", "seen"])
-def test_a_state_that_says_four_rows_and_holds_one_is_refused(field):
+def test_a_state_with_fewer_rows_than_its_batch_size_is_rejected(field):
     net = PTNCN(6, [5, 4], presynaptic="z")
     state, x = net.begin(4), torch.rand(4, 6)
     net.step(x, state, mask=torch.tensor([True, True, False, True]))
@@ -420,7 +420,7 @@ def test_a_state_that_says_four_rows_and_holds_one_is_refused(field):
             call()
 
 
-def test_such_a_state_from_a_checkpoint_is_refused_too(tmp_path):
+def test_such_a_state_in_a_checkpoint_is_rejected(tmp_path):
     net = PTNCN(6, [5, 4])
     state = net.begin(1)
     state.batch_size = 4
@@ -429,7 +429,7 @@ def test_such_a_state_from_a_checkpoint_is_refused_too(tmp_path):
         ptncn.load(tmp_path / "bad.ckpt")
 
 
-LIES = {
+WRONG_FIELDS = {
     "rows as a float": lambda state: setattr(state, "batch_size", 1.0),
     "rows as text": lambda state: setattr(state, "batch_size", "1"),
     "steps as text": lambda state: setattr(state, "steps", "x"),
@@ -440,13 +440,13 @@ LIES = {
 }
 
 
-@pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
-def test_a_state_with_fields_of_another_kind_is_refused(lie, tmp_path):
-    """By steps and predictions, and when it comes from a checkpoint."""
+@pytest.mark.parametrize("spoil", WRONG_FIELDS.values(), ids=WRONG_FIELDS.keys())
+def test_a_state_with_wrong_fields_is_rejected(spoil, tmp_path):
+    """By `step` and `predict`, and when it is loaded from a checkpoint."""
     net, x = PTNCN(6, [5], memory=2), torch.rand(1, 6)
     state = net.begin(1)
     net.step(x, state)
-    lie(state)
+    spoil(state)
     for call in (lambda: net.step(x, state), lambda: net.predict(state)):
         with pytest.raises(ValueError, match=r"state.*: expected"):
             call()
@@ -455,7 +455,7 @@ def test_a_state_with_fields_of_another_kind_is_refused(lie, tmp_path):
         ptncn.load(tmp_path / "bad.ckpt")
 
 
-def test_a_state_without_its_forecasts_is_refused():
+def test_a_state_without_pending_forecasts_is_rejected():
     net = PTNCN(3, [4], output="gaussian", readout="rls", horizons=[1, 3])
     state = net.begin(1)
     state.waiting.clear()
@@ -463,7 +463,7 @@ def test_a_state_without_its_forecasts_is_refused():
         net.step(torch.zeros(1, 3), state)
 
 
-def test_a_state_that_is_not_contiguous_is_stepped_all_the_same():
+def test_a_state_that_is_not_contiguous_is_stepped_correctly():
     net, x = PTNCN(6, [5, 4]), torch.rand(2, 6)
     state, plain = net.begin(2), net.begin(2)
     net.step(x, state)
@@ -484,7 +484,7 @@ def test_an_observation_may_be_part_of_the_state():
     assert torch.isfinite(out.prediction).all()
 
 
-def test_a_queue_that_does_not_fit_is_refused():
+def test_a_queue_of_the_wrong_size_is_rejected():
     net = PTNCN(6, [5])
     tree = net.snapshot()
     for rows, width in ((1, 7), (33, 11)):
@@ -493,7 +493,7 @@ def test_a_queue_that_does_not_fit_is_refused():
             PTNCN(6, [5]).restore(tree)
 
 
-def test_a_gate_lets_readers_overlap_and_writers_alone():
+def test_a_gate_lets_readers_overlap_and_excludes_writers():
     gate, inside, seen = Gate(), [0, 0], []
 
     def work(number):
@@ -510,7 +510,7 @@ def test_a_gate_lets_readers_overlap_and_writers_alone():
 
 
 @pytest.mark.parametrize("sizes", [(4, [10**9]), (10**12, [4]), (4, [10**5, 10**6])])
-def test_weights_that_do_not_fit_into_memory_are_refused_before_they_are_made(sizes, monkeypatch):
+def test_weights_that_do_not_fit_into_memory_are_rejected_before_allocation(sizes, monkeypatch):
     monkeypatch.setattr("ptncn.network.layers.available_memory", lambda: 8_000_000_000)
     monkeypatch.setattr("torch.empty", None)
     with pytest.raises(MemoryError, match=r"^the weights of \d+ → .* need .*, and 8.00 GB are available$"):

@@ -1,4 +1,4 @@
-"""Networks in one array take the steps that networks of their own take."""
+"""Networks in one array take the same steps as separate networks."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ needs_kernel = pytest.mark.skipif(kernels.load() is None, reason="the kernel was
 
 
 def step_alone(network, state, x):
-    """One row through `network.step`, as a bank of separate networks shows it."""
+    """One row through `network.step`, as in a bank of separate networks."""
     row = torch.from_numpy(x[None])
     missing = row.isnan()
     if missing.all() and not state.steps:
@@ -25,7 +25,7 @@ def step_alone(network, state, x):
 @needs_kernel
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("hidden", [(8,), (6, 4)])
-def test_bit_for_bit_as_networks_of_their_own(hidden, threads, monkeypatch):
+def test_networks_in_an_array_equal_separate_networks_bit_for_bit(hidden, threads, monkeypatch):
     monkeypatch.setattr("ptncn.network.slots.SHARE", 5)
     monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
     draw = np.random.default_rng(0)
@@ -46,7 +46,7 @@ def test_bit_for_bit_as_networks_of_their_own(hidden, threads, monkeypatch):
 
 
 @needs_kernel
-def test_rows_follow_the_step_size_of_the_network():
+def test_all_slots_use_the_step_size_of_the_network():
     arrays = [NetworkArray(default_learner(2, hidden=(4,))) for _ in range(2)]
     x = np.random.default_rng(1).normal(size=(5, 2)).astype(np.float32)
     for array, lr in zip(arrays, (1e-3, 1e-2), strict=True):
@@ -61,7 +61,7 @@ def test_rows_follow_the_step_size_of_the_network():
 
 
 @needs_kernel
-def test_a_slot_that_is_not_there_is_refused():
+def test_an_unknown_slot_is_rejected():
     array = NetworkArray(default_learner(2, hidden=(4,)))
     array.resize(2)
     before = array.rows.copy()
@@ -71,14 +71,14 @@ def test_a_slot_that_is_not_there_is_refused():
     np.testing.assert_array_equal(array.rows, before)
 
 
-def test_a_row_goes_back_into_a_network():
+def test_a_row_can_be_copied_back_into_a_network():
     first, second = (default_learner(2, hidden=(4,)) for _ in range(2))
     states = first.begin(1), second.begin(1)
     for value in (0.5, -1.0, 0.25):
         first.step(torch.full((1, 2), value), states[0])
     unpack(pack(first, states[0]), second, states[1])
     np.testing.assert_array_equal(pack(first, states[0]), pack(second, states[1]))
-    with pytest.raises(ValueError, match="numbers of float32"):
+    with pytest.raises(ValueError, match="of float32"):
         unpack(np.zeros(3, dtype=np.float32), second, states[1])
 
 
@@ -86,6 +86,6 @@ def test_a_row_goes_back_into_a_network():
     "options",
     [{"optimizer": "adam"}, {"memory": 4}, {"teaching": "small"}, {"schedule": {"kind": "linear", "steps": 9}}],
 )
-def test_what_a_row_cannot_hold_is_not_plain(options):
+def test_networks_with_further_state_are_not_plain(options):
     assert not is_plain(default_learner(2, hidden=(4,), options=options))
     assert is_plain(default_learner(2, hidden=(4,)))

@@ -1,13 +1,11 @@
-"""The usual size of returned errors, and the mean observation: online, part of the learner, never a look ahead."""
+"""Running statistics of the feedback and of the observations: online, saved with the learner, without lookahead."""
 
 import math
 
 import pytest
 import torch
 
-import ptncn
 from ptncn import PTNCN
-from ptncn.network import statistics
 
 OPTIONS = {"teaching": "small", "output_bias": "mean", "weight_std": 0.3, "dtype": torch.float64}
 
@@ -16,7 +14,7 @@ def frames(steps: int, rows: int = 3, size: int = 5) -> torch.Tensor:
     return torch.rand(steps, rows, size, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 
-def test_the_first_prediction_knows_nothing_and_the_next_the_mean_of_what_was_seen():
+def test_the_prediction_starts_at_the_prior_and_follows_the_mean_observation():
     net = PTNCN(5, [4], lr=0.0, **{**OPTIONS, "weight_std": 0.0})
     state, seen = net.begin(3), frames(4)
     for t, x in enumerate(seen):
@@ -24,8 +22,8 @@ def test_the_first_prediction_knows_nothing_and_the_next_the_mean_of_what_was_se
         torch.testing.assert_close(net.step(x, state).prediction, mean.expand(3, 5))
 
 
-def test_the_bias_is_left_alone_once_the_mean_is_known(monkeypatch):
-    monkeypatch.setattr(statistics, "OPENING", 6)
+def test_the_mean_sets_the_bias_only_for_the_first_observations(monkeypatch):
+    monkeypatch.setattr("ptncn.network.state.OPENING", 6)
     net = PTNCN(5, [4], lr=0.0, **OPTIONS)
     state = net.begin(3)
     biases = [net.step(x, state) and net.synapses()["c1"].clone() for x in frames(5)]
@@ -34,7 +32,7 @@ def test_the_bias_is_left_alone_once_the_mean_is_known(monkeypatch):
         assert torch.equal(later, biases[1])
 
 
-def test_nothing_is_kept_of_steps_that_do_not_learn():
+def test_steps_without_learning_change_no_statistics():
     net = PTNCN(5, [4, 3], **OPTIONS)
     state = net.begin(3)
     for x in frames(4):
@@ -48,25 +46,12 @@ def test_nothing_is_kept_of_steps_that_do_not_learn():
     assert torch.equal(before["weights"]["c1"], after["weights"]["c1"])
 
 
-def test_a_checkpoint_goes_on_to_the_bit(tmp_path):
-    net = PTNCN(5, [4, 3], optimizer="rmsprop", **OPTIONS)
-    state = net.begin(3)
-    for x in frames(5):
-        net.step(x, state)
-    ptncn.save(tmp_path / "net", net, state)
-    twin, twin_state, _ = ptncn.load(tmp_path / "net")
-    for x in frames(9)[5:]:
-        assert torch.equal(net.step(x, state).prediction, twin.step(x, twin_state).prediction)
-    for name, weight in net.synapses().items():
-        assert torch.equal(weight, twin.synapses()[name])
-
-
-def test_a_bias_at_the_mean_needs_biases():
+def test_an_output_bias_at_the_mean_requires_biases():
     with pytest.raises(ValueError, match="output_bias='mean': expected 'zero' where biases=False"):
         PTNCN(5, [4], output_bias="mean", biases=False)
 
 
-def test_no_error_at_all_displaces_nothing():
+def test_weights_stay_finite_if_there_is_never_an_error():
     net = PTNCN(2, [3], output="gaussian", teaching="small", biases=False)
     state = net.begin(1)
     for _ in range(3):
@@ -75,8 +60,8 @@ def test_no_error_at_all_displaces_nothing():
 
 
 @pytest.mark.parametrize("activation", ["tanh", "sigmoid"])
-def test_a_small_displacement_gives_the_gradient_where_e_is_the_transpose_of_w(activation):
-    """In the limit e_z = φ′(a) ⊙ Wᵀ e / r: what back-propagation through the layer would teach, up to its size."""
+def test_a_small_displacement_gives_the_gradient_if_e_is_the_transpose_of_w(activation):
+    """In the limit e_z = φ′(a) ⊙ Wᵀ e / r: the gradient of back-propagation through the layer, up to scale."""
     net = PTNCN(
         6, [5], output="gaussian", teaching="small", displacement=1e-6, activation=activation, error_rule="fixed",
         rescale="none", max_norm=None, lr=1.0, weight_std=0.5, dtype=torch.float64,

@@ -20,11 +20,11 @@ BEST_FOR_TEXT = {
     **BEST, "phi": "relu6", "phi_o": "relu6", "beta": 0.15, "mean": None, "beta2": 0.999, "lr": 0.004,
     "lr_at": root_to(0, 100),
 }  # fmt: skip
-SMALL, SMALL_WORDS = {"teaching": "small", "displacement_decay": 0.9}, {"kappa": 0.01, "rho": 0.9}
+SMALL, SMALL_TRANSCRIBED = {"teaching": "small", "displacement_decay": 0.9}, {"kappa": 0.01, "rho": 0.9}
 ADAPTIVE = {"lr": 0.003}
 SIZES = {1: (7, 6), 2: (7, 6, 4), 3: (7, 5, 4, 3)}
 
-# name: (options of the network, the same in the transcription's words)
+# name: (options of the network, the same options of the transcription)
 VARIANTS = {
     "paper": ({}, {}),
     "authors": ({"preset": "authors"}, AUTHORS),
@@ -86,17 +86,17 @@ VARIANTS = {
         {"activation": "sign", "hidden_prediction": "identity", "rescale": "none", "lr": 0.003},
         {"phi": "sign", "phi_o": "identity", "rescale": "none", "lr": 0.003},
     ),
-    "small": (SMALL, SMALL_WORDS),
-    "small, of another size": ({**SMALL, "displacement": 0.5}, {**SMALL_WORDS, "kappa": 0.5}),
-    "small, without correction": ({**SMALL, "beta": 0.0}, {**SMALL_WORDS, "beta": 0.0}),
+    "small": (SMALL, SMALL_TRANSCRIBED),
+    "small, of another size": ({**SMALL, "displacement": 0.5}, {**SMALL_TRANSCRIBED, "kappa": 0.5}),
+    "small, without correction": ({**SMALL, "beta": 0.0}, {**SMALL_TRANSCRIBED, "beta": 0.0}),
     "small, for rmsprop": (
         {**SMALL, "optimizer": "rmsprop", "rescale": "none", "reduction": "mean", **ADAPTIVE},
-        {**SMALL_WORDS, "opt": "rmsprop", "rescale": "none", "mean": "before", **ADAPTIVE},
+        {**SMALL_TRANSCRIBED, "opt": "rmsprop", "rescale": "none", "mean": "before", **ADAPTIVE},
     ),
-    "small, three corrections": ({**SMALL, "corrections": 3}, {**SMALL_WORDS, "K": 3}),
+    "small, three corrections": ({**SMALL, "corrections": 3}, {**SMALL_TRANSCRIBED, "K": 3}),
     "small, of signs": (
         {**SMALL, "activation": "sign", "hidden_prediction": "identity", "reach": 0.7},
-        {**SMALL_WORDS, "phi": "sign", "phi_o": "identity", "reach": 0.7},
+        {**SMALL_TRANSCRIBED, "phi": "sign", "phi_o": "identity", "reach": 0.7},
     ),
     "mean bias": ({"output_bias": "mean"}, {"c_mean": True}),
     "sigmoid": ({"activation": "sigmoid"}, {"phi": "sigmoid", "phi_o": "sigmoid"}),
@@ -116,15 +116,15 @@ def observations(output: str, steps: int, rows: int, size: int) -> np.ndarray:
     return chance.normal(size=(steps, rows, size))
 
 
-def agree(sizes, output, options, words, masks=None, steps=50, rows=3):
+def agree(sizes, output, options, transcribed, masks=None, steps=50, rows=3):
     net = PTNCN(sizes[0], list(sizes[1:]), output=output, seed=3, dtype=torch.float64, **options)
-    for name, weight in net.synapses().items():  # larger than the default, so that every term shows
+    for name, weight in net.synapses().items():  # larger than the default, so that every term matters
         if name[0].islower():
             weight.uniform_(-0.1, 0.1, generator=torch.Generator().manual_seed(1))
         else:
             weight.mul_(4)
     start = {name: weight.numpy().copy() for name, weight in net.synapses().items()}
-    twin = Transcription(start, sizes, output, **words)
+    twin = Transcription(start, sizes, output, **transcribed)
     state = net.begin(rows)
     twin.begin(rows)
     for t, x in enumerate(observations(output, steps, rows, sizes[0])):

@@ -8,5 +8,5 @@ from reliability.walk import walk
 
 @pytest.mark.skipif(kernels.load() is None, reason="the compiled kernel was not built: no C compiler")
 @pytest.mark.parametrize("seed", range(40))
-def test_the_kernel_and_pytorch_walk_alike(seed, tmp_path):
+def test_the_kernel_and_pytorch_agree_on_a_random_walk(seed, tmp_path):
     assert sum(walk(seed, tmp_path).values()) == 9

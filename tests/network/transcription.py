@@ -1,6 +1,6 @@
 """The paper's section III in plain float64 loops over rows and layers, written from the paper.
 
-Column vectors and (to, from) matrices as the paper has them; dense updates; the norms of all columns looked at
+Vectors are columns and matrices (to, from), as in the paper; updates are dense; the norms of all columns are checked
 after every step. Nothing is imported from the package.
 """
 
@@ -41,7 +41,7 @@ class Transcription:
         self.moments = {}
         self.t = 0
         self.squares = [[] for _ in sizes]  # mean square of E e at each learning step so far, by layer
-        self.observed = []  # what the mean observation is the mean of
+        self.observed = []  # all observations so far, for their mean
 
     def begin(self, rows):
         self.y = [[np.zeros(n) for n in self.n] for _ in range(rows)]  # y[row][layer]; layer 0 is x
@@ -92,7 +92,7 @@ class Transcription:
         mask = [True] * len(xs) if mask is None else list(mask)
         gradient = {name: np.zeros_like(value) for name, value in self.w.items()}
         hebb = {name: np.zeros_like(value) for name, value in self.w.items()}
-        anyone = False
+        learns = False
         scale = 1 / len(xs) if o["mean"] == "before" else 1.0
         guesses = [self.guess(self.y[r]) for r in rows]
         predictions = [z_o[0] for a, z, z_o in guesses]
@@ -107,7 +107,7 @@ class Transcription:
             if usual is not None:
                 e_z = [None] + [self.small(k, a[k], e[k - 1], usual[k]) for k in range(1, self.L + 1)]
             if learn and (self.seen[r] or o["first"]):
-                anyone = True
+                learns = True
                 full_z = [x, *z[1:]]
                 for k in range(1, self.L + 1):
                     w_error = e[k - 1] if k == 1 or o["w_error"] == "e" else e_z[k - 1]
@@ -132,7 +132,7 @@ class Transcription:
             self.z_old[r] = [x, *z[1:]]
             self.e_z_old[r] = [None, *e_z[1:]]
             self.seen[r] = True
-        if anyone:
+        if learns:
             for name in self.w:
                 if name[0] != "E" or o["e_rule"] != "fixed":
                     self.descend(name, gradient[name], hebb[name], len(xs))
@@ -144,7 +144,7 @@ class Transcription:
         return np.array(predictions)
 
     def usual_feedback(self, xs, guesses, mask, learn):
-        """The root of the moving mean square of E e over the rows that taught, now included, for each layer."""
+        """For each layer, the root of the moving mean square of E e over the rows learnt from, including this step."""
         o, roots = self.o, [None]
         teach = [r for r in range(len(xs)) if mask[r] and (self.seen[r] or o["first"])]
         for k in range(1, self.L + 1):

@@ -19,7 +19,7 @@ def section(found, title):
 
 
 def rows(found, caption):
-    """Of the table whose caption begins so: each row by its headings."""
+    """The rows of the table whose caption begins with this, each as a dict by heading."""
     tables = [part for part in section(found, "Results").parts if isinstance(part, Table)]
     (table,) = [each for each in tables if each.caption.startswith(caption)]
     return {row[0]: dict(zip(table.headings, row, strict=True)) for row in table.rows}

@@ -20,7 +20,7 @@ COMMAND = "ptncn report --docs docs/results"
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory):
-    """The pages as the records of today make them."""
+    """The pages made from the current records."""
     out = tmp_path_factory.mktemp("docs") / "results"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
@@ -64,7 +64,7 @@ def pixels(picture):
     )
 
 
-def test_links_lead_somewhere():
+def test_links_are_valid():
     for page in DOCS.glob("*.md"):
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert target.startswith("https://") or (page.parent / target).exists(), f"{page.name}: {target}"

@@ -46,13 +46,13 @@ def test_on_a_page_a_figure_follows_light_and_dark(kind):
     assert "fill: #ffffff" not in text
 
 
-def test_moments_of_change_are_marked_and_named():
+def test_changes_of_the_data_are_marked_and_labelled():
     plain, marked = DRAWN["learning"]().svg, DRAWN["prequential"]().svg
     assert b"Penn Treebank" not in plain
     assert b"Penn Treebank" in marked
 
 
-def test_the_exponent_stands_in_the_legend():
+def test_the_exponent_is_in_the_legend():
     several = {"P-TNCN": {8: 1.0, 16: 4.0}, "LSTM (RTRL)": {8: 1.0, 16: 16.0}}
     drawn = cost_growth("a", several, {"P-TNCN": 2.0, "LSTM (RTRL)": 4.0}, title="T", size="n", cost="s")
     assert b"P-TNCN: 2.00" in drawn.svg
@@ -120,6 +120,6 @@ def test_long_curves_are_thinned_and_keep_their_ends():
         (lambda: cost_growth("a", {}, {}, title="T", size="n", cost="s"), "at least one"),
     ],
 )
-def test_what_cannot_be_drawn_is_said(draw, word):
+def test_what_cannot_be_drawn_is_an_error_with_a_reason(draw, word):
     with pytest.raises(ValueError, match=word):
         draw()

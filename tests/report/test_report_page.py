@@ -82,7 +82,7 @@ def test_the_page_uses_neither_network_nor_scripts(page):
     assert not re.search(r"<script|@import|url\(", page)
 
 
-def test_every_picture_has_words_and_a_size(page):
+def test_every_picture_has_alternative_text_and_a_size(page):
     pictures = Outline(page).all("img")
     assert len(pictures) == 3  # the film has a still beside it
     for each in pictures:

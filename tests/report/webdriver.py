@@ -40,15 +40,15 @@ class Browser:
         self.debugger: str = session["capabilities"]["goog:chromeOptions"]["debuggerAddress"]
 
     def emulate(self, width: int, *, scheme: str = "light", motion: str = "no-preference", media: str = "") -> None:
-        """A screen of so many pixels, and what its reader prefers."""
+        """Set the size of the screen and the preferences of the reader."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
         self._command("Emulation.setDeviceMetricsOverride", size)
         features = {"prefers-color-scheme": scheme, "prefers-reduced-motion": motion}
-        told = [{"name": name, "value": value} for name, value in features.items()]
-        self._command("Emulation.setEmulatedMedia", {"features": told, "media": media})
+        preferences = [{"name": name, "value": value} for name, value in features.items()]
+        self._command("Emulation.setEmulatedMedia", {"features": preferences, "media": media})
 
     def open(self, url: str) -> None:
-        """Go there, and wait until every picture is decoded."""
+        """Open a page and wait until every picture is decoded."""
         self._ask("POST", "/url", {"url": url})
         waiting = (
             "const done = arguments[0]; Promise.all([...document.images].map(i => i.decode())).then(() => done(0))"
@@ -56,11 +56,11 @@ class Browser:
         self.wait_for(waiting)
 
     def run(self, script: str) -> Any:
-        """What the script returns."""
+        """Run a script and return its result."""
         return self._ask("POST", "/execute/sync", {"script": script, "args": []})
 
     def wait_for(self, script: str) -> Any:
-        """What the script hands to its last argument, a function."""
+        """Run a script and return what it passes to its last argument, a callback."""
         return self._ask("POST", "/execute/async", {"script": script, "args": []})
 
     def press(self, key: str) -> None:
@@ -72,7 +72,7 @@ class Browser:
         return [entry["message"] for entry in self._log("browser")]
 
     def requests(self) -> list[str]:
-        """Every address that was asked for, data inside the page left out."""
+        """Every requested address, without data URLs."""
         events = [json.loads(entry["message"])["message"] for entry in self._log("performance")]
         sent = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
         return [url for url in sent if not url.startswith("data:")]
@@ -102,7 +102,7 @@ class Browser:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """A window, closed in the end with all that belongs to it."""
+    """A window, which is closed at the end together with its driver."""
     assert DRIVER is not None
     process = subprocess.Popen([DRIVER, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout is not None
@@ -119,7 +119,7 @@ def browser() -> Iterator[Browser]:
 
 
 def _address(lines: Iterable[str]) -> str:
-    """Where the driver listens: at a port that the system chose, which it prints once it is ready."""
+    """The address of the driver: it prints the port that the system chose once it is ready."""
     for line in lines:
         found = re.search(r"started successfully on port (\d+)", line)
         if found:

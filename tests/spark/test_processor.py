@@ -1,4 +1,4 @@
-"""What Spark calls with the rows of a key, without Spark."""
+"""The processor that Spark calls, tested without Spark."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_rows_are_sorted_by_time_and_numbered_over_batches():
     assert found["load_ahead1"].tolist() == [out.forecast[0]["load"] for out in expected]
 
 
-def test_a_silent_key_is_forgotten_and_begins_anew():
+def test_a_silent_key_is_dropped_and_starts_anew():
     handle = Handle()
     processor = started(handle, timeout=2.5)
     list(processor.handleInputRows(("a",), iter([table((0, 1.0))]), NOW))

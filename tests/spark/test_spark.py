@@ -1,4 +1,4 @@
-"""Spark says of each key what one process says, to the last digit, and goes on where it stopped."""
+"""Spark gives the same results for each key as one process, to the last digit, and resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ def test_labels_of_every_key_equal_those_of_one_process_although_each_key_finds_
     assert {place: {name: row[name] for name in expected[place]} for place, row in found.items()} == expected
 
 
-def test_a_missing_java_is_one_line(monkeypatch, tmp_path):
+def test_a_missing_java_gives_a_one_line_error(monkeypatch, tmp_path):
     session = pytest.importorskip("ptncn.spark.session")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(OSError, match=r"^ptncn.spark: expected Java 17 or later in JAVA_HOME=.*, found none$"):
         session.check_java()
 
 
-def test_missing_packages_are_one_line(monkeypatch):
+def test_missing_packages_give_a_one_line_error(monkeypatch):
     from ptncn.spark import session
 
     monkeypatch.setattr(session, "PACKAGES", {"pyspark": "no_such_module", "pandas": "no.such.module"})

@@ -1,4 +1,4 @@
-"""The two commands as a program of their own, for tests that start processes: `python command.py stream …`."""
+"""The two commands as a separate program, for tests that start processes: `python command.py stream …`."""
 
 import typer
 

@@ -1,4 +1,4 @@
-"""Streams whose nature is known."""
+"""Streams with known properties."""
 
 import functools
 import subprocess
@@ -32,18 +32,18 @@ def write_csv(path, rows, names=None, start=0):
 
 
 def start(*arguments, **options):
-    """The command as a process of its own."""
+    """Start the command in a separate process."""
     return subprocess.Popen([sys.executable, str(COMMAND), *map(str, arguments)], stderr=subprocess.PIPE, **options)
 
 
 def run_here(*arguments, code=0, **options):
-    """The same in this process, which need not load everything again: what it said."""
+    """Run the command in this process, which is faster; return its messages."""
     result = CliRunner().invoke(app, [*map(str, arguments)], **options)
     assert result.exit_code == code, result.output
     return result.output
 
 
 def finish(process):
-    """Its exit code and what it said."""
+    """Its exit code and messages."""
     _, said = process.communicate(timeout=250)
     return process.returncode, said.decode()

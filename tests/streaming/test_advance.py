@@ -1,4 +1,4 @@
-"""Streams whose state other systems keep go on bit for bit, however many of them take turns."""
+"""Streams whose state is kept by other systems continue bit for bit, however they are interleaved."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _rows(key: str, seed: int, count: int = 60) -> list[dict]:
     return [{"device": key, "time": 60.0 * i, "load": float(value)} for i, value in enumerate(values)]
 
 
-def test_streams_that_take_turns_say_what_each_says_alone():
+def test_interleaved_streams_give_the_same_results_as_separate_ones():
     options = {"key": "device", "targets": ("load",), "timestamp": "time", "horizon": 2}
     advance, feeds = Advance(**options), {key: _rows(key, seed) for seed, key in enumerate("abc")}
     states, said = dict.fromkeys(feeds), {key: [] for key in feeds}
@@ -32,7 +32,7 @@ def _numbers(out) -> tuple:
     return out.observed, out.prediction, out.forecast, out.lower, out.upper, repr(out.surprise), out.anomaly, out.alarm
 
 
-def test_a_state_of_another_version_or_with_other_options_is_refused_in_one_line():
+def test_a_state_of_another_version_or_with_other_options_gives_a_one_line_error():
     state, _ = Advance(horizon=1)(None, [[1.0], [2.0]])
     other = state[:12] + (99).to_bytes(2, "little") + state[14:]
     with pytest.raises(BlobError, match=r"^state of version 99; this version of ptncn reads 3$"):
@@ -41,7 +41,7 @@ def test_a_state_of_another_version_or_with_other_options_is_refused_in_one_line
         Advance(horizon=2)(state, [[3.0]])
 
 
-def test_states_that_come_back_are_decoded_only_if_their_stream_was_not_kept(monkeypatch):
+def test_a_state_is_decoded_only_if_its_stream_is_not_in_memory(monkeypatch):
     decoded, load = [], Stream.load_bytes
     monkeypatch.setattr(Stream, "load_bytes", lambda stream, state: (decoded.append(state), load(stream, state)))
     feeds = {key: _rows(key, seed, 4) for seed, key in enumerate("abc")}

@@ -74,7 +74,7 @@ def test_an_event_has_one_peak_and_one_alarm():
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 50.0])
-def test_a_value_outside_of_the_range_is_as_rare_as_a_record_and_as_it_is_far(share):
+def test_the_rarity_of_a_value_outside_the_range_grows_with_rows_and_distance(share):
     values = np.arange(2001.0) % 2  # from 0 to 1, as expected
     values[-1] = 1.0 + share
     nines = np.log10(2001 * share / 0.05)
@@ -84,7 +84,7 @@ def test_a_value_outside_of_the_range_is_as_rare_as_a_record_and_as_it_is_far(sh
         assert found == pytest.approx(nines / (nines + 3))
 
 
-def test_an_event_like_others_of_its_kind_before_counts_for_less():
+def test_recurring_events_of_the_same_kind_count_for_less():
     values, jumps = np.arange(6001.0) % 2, np.arange(600, 6000, 600)
     values[jumps] = 1.5 ** np.arange(1, len(jumps) + 1)  # each outside of the range by half of it
     options = {"level_weight": 0.0, "quiet_weight": 0.0, "bulk": 600.0}  # which bounds the nines of a record, too
@@ -133,19 +133,19 @@ def test_alarms_follow_the_score():
     ],
     ids=["normal", "heavy tails", "mostly zero", "counts", "switch"],
 )
-def test_alarms_come_at_the_rate_that_was_asked_for(stream, events):
+def test_alarms_come_at_the_requested_rate(stream, events):
     alarms = score(stream(np.random.default_rng(4)), rate=0.01, events=events).alarm
     assert 0.01 / 1.5 <= alarms.mean() <= 0.01 * 1.5
 
 
-def test_streams_of_very_different_tails_have_comparable_scores():
+def test_streams_with_very_different_tails_have_comparable_scores():
     draw = np.random.default_rng(5)
     quiet, spiky = score(draw.normal(size=20_000)), score(draw.standard_t(2, size=20_000))
     shares = [(each.unusual[1000:] > 0.5).mean() for each in (quiet, spiky)]
     assert all(1e-4 < share < 1e-2 for share in shares)
 
 
-def test_more_columns_do_not_mean_more_rows_that_are_rare():
+def test_more_columns_do_not_cause_more_rare_rows():
     noise = np.random.default_rng(7).normal(size=(20_000, 8))
     scorer = Anomaly(AnomalySetting(columns=8))
     together = scorer.observe(noise, np.zeros_like(noise), rows=np.zeros(len(noise), dtype=np.int64)).unusual
@@ -153,7 +153,7 @@ def test_more_columns_do_not_mean_more_rows_that_are_rare():
     assert (together[1000:] > 0.5).mean() < 2 * np.mean(alone)
 
 
-def test_alarms_are_raised_for_each_row_of_an_event_where_that_was_asked_for():
+def test_alarms_are_raised_for_each_row_of_an_event_on_request():
     values = np.random.default_rng(8).normal(size=2000)
     values[1500:1510] += 12.0
     rows, events = (score(values, rate=0.05, events=events).alarm[1500:1510].sum() for events in (0, 1))
@@ -161,7 +161,7 @@ def test_alarms_are_raised_for_each_row_of_an_event_where_that_was_asked_for():
     assert rows >= 9  # as far as the rate allows
 
 
-def test_a_saved_stream_goes_on_with_the_same_numbers():
+def test_a_saved_stream_continues_with_the_same_numbers():
     values = np.random.default_rng(6).normal(size=(300, 1))
     expected, rows = np.zeros((300, 1)), np.zeros(300, dtype=np.int64)
     whole = Anomaly(AnomalySetting()).observe(values, expected, rows=rows)
@@ -172,7 +172,7 @@ def test_a_saved_stream_goes_on_with_the_same_numbers():
     np.testing.assert_array_equal(rest.anomaly, whole.anomaly[100:])
 
 
-def test_what_does_not_fit_is_refused():
+def test_bad_sizes_are_rejected():
     scorer = Anomaly(AnomalySetting(columns=2))
     with pytest.raises(ValueError, match="values: expected contiguous float64"):
         scorer.observe(np.zeros((1, 3)), np.zeros((1, 2)))

@@ -1,4 +1,4 @@
-"""The command and bad input: a clear word with the line, the choice of --on-error, and nothing lost."""
+"""Bad input on the command line: clear errors with the line, --on-error, and nothing lost."""
 
 import errno
 import json
@@ -21,7 +21,7 @@ COPY = ("--learner", "copy")
 
 @pytest.fixture
 def run(tmp_path):
-    """Runs the command on lines or bytes; its exit code, its output as dicts, what it said, and the folder."""
+    """Run the command on lines or bytes; return its exit code, output as dicts, messages and folder."""
 
     def run(content, *arguments, name="x.csv"):
         if isinstance(content, list):
@@ -88,7 +88,7 @@ def test_columns_that_vanish_may_be_masked(run):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"", "empty"), (b"a,b\n", "not one observation"), (b"a,b\nx,y\n", "no column with numbers")],
+    [(b"", "empty"), (b"a,b\n", "expected at least one observation"), (b"a,b\nx,y\n", "no column with numbers")],
 )
 def test_a_file_without_observations(run, content, message):
     code, lines, said = run(content)
@@ -119,13 +119,13 @@ def test_many_bad_lines_do_not_flood_the_terminal(run):
         (["--checkpoint-every", "0"], "checkpoint-every: expected a number of seconds above 0"),
     ],
 )
-def test_options_that_cannot_be(run, arguments, message):
+def test_bad_options_are_rejected(run, arguments, message):
     code, _, said = run(GOOD, *arguments)
     assert code == 1
     assert message in said
 
 
-def test_a_checkpoint_that_is_there_is_not_overwritten(run, tmp_path):
+def test_an_existing_checkpoint_is_not_overwritten(run, tmp_path):
     assert run(GOOD, "--checkpoint", str(tmp_path / "c"))[0] == 0
     good = (tmp_path / "c").read_bytes()
     code, _, said = run(GOOD, "--checkpoint", str(tmp_path / "c"))
@@ -142,7 +142,7 @@ def test_the_source_is_not_overwritten(run, tmp_path):
 
 
 class TestOutput:
-    def test_a_full_disk_is_told_and_the_good_checkpoint_stays(self, tmp_path):
+    def test_a_full_disk_is_reported_and_the_good_checkpoint_stays(self, tmp_path):
         path = write_csv(tmp_path / "x.csv", sines(50))
         result = CliRunner().invoke(
             app, ["stream", path, "-o", "/dev/full", *COPY, "--checkpoint", str(tmp_path / "c")]
@@ -151,7 +151,7 @@ class TestOutput:
         assert "/dev/full: cannot be written: No space left on device" in result.stderr
         assert not (tmp_path / "c").exists()  # no line was written: none is said to be
 
-    def test_what_a_disk_took_before_it_was_full_is_counted(self, tmp_path, monkeypatch):
+    def test_bytes_written_before_the_disk_was_full_are_counted(self, tmp_path, monkeypatch):
         output = Output(str(tmp_path / "o"))
         output.write("abcdef")
         real = os.write
@@ -168,7 +168,7 @@ class TestOutput:
             output.flush()
         assert output.length == 3
 
-    def test_a_reader_that_went_away_is_no_crash(self, tmp_path):
+    def test_a_closed_pipe_does_not_crash(self, tmp_path):
         path = write_csv(tmp_path / "x.csv", sines(3000))
         with start("stream", path, *COPY, stdout=subprocess.PIPE) as process:
             process.stdout.readline()
@@ -211,7 +211,7 @@ def test_two_processes_cannot_write_one_checkpoint(tmp_path):
         assert code == 0, said
 
 
-def test_a_learner_by_name_with_options_of_its_own():
+def test_a_learner_by_name_with_its_own_options():
     learner = default_learner(3, "ptncn", hidden=(5,), lr=0.5, seed=3, options={"beta": 0.3, "lr": 0.25})
     options = learner.options()
     assert (options["hidden_sizes"], options["lr"], options["beta"], options["seed"]) == ([5], 0.25, 0.3, 3)

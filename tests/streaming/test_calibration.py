@@ -1,4 +1,4 @@
-"""The false-alarm rate is the one that was asked for."""
+"""The false-alarm rate is the requested one."""
 
 import numpy as np
 import pytest
@@ -20,17 +20,17 @@ def alarms(surprises, rate):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("rate", "length"), [(0.001, 60_000), (0.01, 20_000), (0.05, 10_000)])
-def test_false_alarms_come_at_the_rate_asked_for_within_a_factor_of_two(shape, rate, length):
+def test_false_alarms_come_at_the_requested_rate_within_a_factor_of_two(shape, rate, length):
     surprises = SHAPES[shape](np.random.default_rng(1), length)
     measured = alarms(surprises, rate)[int(2 / rate) :].mean()
     assert rate / 2 < measured < rate * 2
 
 
-def test_there_is_no_alarm_before_it_can_be_meant():
+def test_there_is_no_alarm_before_it_can_be_significant():
     assert not alarms(np.arange(99.0), 0.01).any()
 
 
-def test_anomalies_do_not_hide_the_next_ones_nor_raise_the_rate():
+def test_anomalies_neither_hide_the_next_ones_nor_raise_the_rate():
     rng = np.random.default_rng(2)
     surprises = rng.exponential(size=40_000)
     planted = np.zeros(40_000, dtype=bool)
@@ -41,7 +41,7 @@ def test_anomalies_do_not_hide_the_next_ones_nor_raise_the_rate():
     assert 0.005 < found[~planted][3000:].mean() < 0.02
 
 
-def test_what_follows_on_an_anomaly_does_not_make_alarms_rare():
+def test_the_rows_after_an_anomaly_do_not_make_alarms_rare():
     rng = np.random.default_rng(5)
     surprises = rng.gamma(2, size=60_000)
     planted = np.arange(2000, 60_000, 500)
@@ -56,24 +56,24 @@ def test_what_follows_on_an_anomaly_does_not_make_alarms_rare():
     assert 0.0006 < found[ordinary].mean() < 0.0016
 
 
-def test_the_surprises_of_a_beginner_are_soon_forgotten():
+def test_the_surprises_of_an_untrained_learner_are_soon_forgotten():
     surprises = np.random.default_rng(6).exponential(size=1200)
     surprises[:200] *= 1000
     assert 0.02 < alarms(surprises, 0.05)[500:].mean() < 0.1
 
 
-def test_the_world_may_become_more_surprising_for_good():
+def test_a_lasting_rise_of_surprise_becomes_normal():
     rng = np.random.default_rng(3)
     found = alarms(np.concatenate([rng.exponential(size=5000), 50 * rng.exponential(size=10_000)]), 0.01)
     assert found[5000:5020].mean() > 0.5
     assert found[8000:].mean() < 0.02
 
 
-def test_equal_surprises_are_no_alarm():
+def test_equal_surprises_raise_no_alarm():
     assert not alarms(np.zeros(5000), 0.01).any()
 
 
-def test_a_saved_calibrator_goes_on_alike():
+def test_a_saved_calibrator_continues_identically():
     surprises = np.random.default_rng(4).standard_t(2, size=5000) ** 2
     one = Calibrator(0.01)
     for surprise in surprises[:3000].tolist():
@@ -84,11 +84,11 @@ def test_a_saved_calibrator_goes_on_alike():
 
 
 @pytest.mark.parametrize("rate", [0, 1, -0.1, 2])
-def test_a_rate_that_is_none(rate):
+def test_a_bad_rate_is_rejected(rate):
     with pytest.raises(ValueError, match="alarm_rate"):
         Calibrator(rate)
 
 
-def test_a_rate_too_rare_for_the_window():
+def test_a_rate_too_low_for_the_window_is_rejected():
     with pytest.raises(ValueError, match="too rare"):
         Calibrator(1e-5)

@@ -31,19 +31,19 @@ def encode(columns, values):
 FIRST = {"time": "9:00", "t1": "20", "t2": "21", "load": "0.5", "city": "Rome"}
 
 
-def test_without_a_choice_every_column_with_a_number_is_taken_and_text_is_named():
+def test_by_default_every_numeric_column_is_used_and_text_columns_are_reported():
     columns = Columns()
     assert columns.begin(block(2, FIRST), "x.csv") == ["city"]
     assert columns.names == ("t1", "t2", "load")
     assert columns.timestamp == "time"
 
 
-def test_columns_are_chosen_by_name_and_pattern_in_the_order_of_the_source():
+def test_columns_are_selected_by_name_and_pattern_in_the_order_of_the_source():
     assert begun(FIRST, ["load", "t*"]).names == ("t1", "t2", "load")
     assert begun({"a[0]": "1", "a0": "2"}, ["a[0]"]).names == ("a[0]", "a0")  # both the name and the pattern
 
 
-def test_a_choice_that_matches_nothing_says_what_there_is():
+def test_a_selection_that_matches_nothing_lists_the_columns():
     with pytest.raises(StreamError, match=r"x\.csv: no column matches 'temp\*'; there are: time, t1, t2, load, city"):
         begun(FIRST, ["temp*"])
     with pytest.raises(StreamError, match="no timestamp matches 'when'"):
@@ -54,7 +54,7 @@ def test_a_choice_that_matches_nothing_says_what_there_is():
         begun({"load": "10,25"})
 
 
-def test_numbers_and_what_is_missing():
+def test_numbers_and_missing_values_are_encoded():
     columns = begun({"a": "1", "b": "2"}, missing=["NA", "-999"])
     assert encode(columns, {"a": " 1.5", "b": 2}).tolist() == [1.5, 2.0]
     for text in ("", " ", "NA", "-999", None):
@@ -62,7 +62,7 @@ def test_numbers_and_what_is_missing():
 
 
 @pytest.mark.parametrize("value", ["x", "inf", "1e300", "1,5", [1], {}, 10**400, math.inf])
-def test_what_is_no_number_is_an_error_with_line_and_column(value):
+def test_a_value_that_is_not_a_number_is_an_error_with_line_and_column(value):
     with pytest.raises(RowError, match=r"x\.csv: line 7: column 'a' holds "):
         encode(begun({"a": "1"}), {"a": value})
 
@@ -80,7 +80,7 @@ def test_a_nan_is_a_missing_value(value):
 
 
 @pytest.mark.parametrize(("text", "number"), [("1,5", 1.5), ("-0,25", -0.25), ("3", 3.0)])
-def test_decimal_commas(text, number):
+def test_decimal_commas_are_read(text, number):
     assert encode(begun({"a": "1,0"}, decimal=","), {"a": text})[0] == number
 
 
@@ -94,7 +94,7 @@ def test_targets_come_first_then_features_and_neither_time_nor_key():
 
 
 class TestCategories:
-    def test_values_get_slots_as_they_appear_and_the_last_slot_is_for_all_others(self):
+    def test_labels_get_slots_as_they_appear_and_the_last_slot_is_for_all_others(self):
         columns = begun({"c": "red"}, categorical=["c"], slots=3)
         assert columns.width == 3
         assert [encode(columns, {"c": value}).tolist() for value in ("red", "blue", "green", "red")] == [
@@ -106,7 +106,7 @@ class TestCategories:
         assert columns.decode([0.2, 0.5, 0.1]) == {"c": "blue"}
         assert columns.decode([0.2, 0.5, 0.9]) == {"c": "other"}
 
-    def test_a_slot_that_no_value_has_is_never_predicted(self):
+    def test_an_unused_slot_is_never_predicted(self):
         columns = begun({"c": "red"}, categorical=["c"], slots=4)
         encode(columns, {"c": "red"})
         assert columns.decode([0.1, 9.0, 9.0, 0.0]) == {"c": "red"}
@@ -116,7 +116,7 @@ class TestCategories:
         assert np.isnan(encode(columns, {"c": "", "a": 1})).tolist() == [True, True, False]
         assert columns.decode([math.nan, math.nan, 1.0]) == {"c": None, "a": 1.0}
 
-    def test_they_are_remembered(self):
+    def test_categories_are_saved(self):
         columns = begun({"c": "red", "a": 1}, categorical=["c"], slots=3)
         encode(columns, {"c": "red", "a": 1})
         other = Columns(categorical=["c"], slots=3)
@@ -134,5 +134,5 @@ class TestChange:
         columns = begun({"a": "1", "b": "2"}, change="mask")
         assert encode(columns, {"c": "3", "a": "1"}).tolist() == pytest.approx([1.0, math.nan], nan_ok=True)
 
-    def test_another_order_is_no_change(self):
+    def test_another_order_of_columns_is_not_a_change(self):
         assert encode(begun({"a": "1", "b": "2"}), {"b": "2", "a": "1"}).tolist() == [1.0, 2.0]

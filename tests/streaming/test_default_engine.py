@@ -28,7 +28,7 @@ def all_of(stream, most=256):
     return outs
 
 
-def test_it_never_sees_what_it_is_scored_on():
+def test_predictions_do_not_depend_on_the_row_they_are_scored_on():
     rows = sines(120)
     changed = rows.copy()
     changed[60:] += 7
@@ -37,7 +37,7 @@ def test_it_never_sees_what_it_is_scored_on():
     assert one[61].prediction != other[61].prediction
 
 
-def test_the_prediction_of_a_row_is_the_forecast_made_one_row_before():
+def test_the_prediction_of_a_row_is_the_forecast_of_the_previous_row():
     outs = all_of(Stream(sines(200), network=TINY, horizon=2))
     for now, after in pairwise(outs[50:]):
         assert now.forecast[0] == pytest.approx(after.prediction)
@@ -57,7 +57,7 @@ def test_a_constant_stream_gives_no_alarm(value):
     [([(1200, 1)], [1200]), ([(1200, 10)], [1200]), ([(1200, 1800)], [1200]), ([(800, 1), (1600, 1)], [800, 1600])],
     ids=["one spike", "a plateau", "a step", "two spikes"],
 )
-def test_each_event_of_a_constant_stream_gives_one_alarm_and_nothing_else_does(events, alarms):
+def test_each_event_of_a_constant_stream_gives_exactly_one_alarm(events, alarms):
     rows = np.full((3000, 1), 7.0)
     for at, count in events:
         rows[at : at + count] = 50.0
@@ -66,7 +66,7 @@ def test_each_event_of_a_constant_stream_gives_one_alarm_and_nothing_else_does(e
     assert all(out.anomaly < 0.3 for t, out in enumerate(outs[40:], 40) if t not in alarms)
 
 
-def test_a_change_that_is_due_and_does_not_come_is_an_event():
+def test_a_missing_expected_change_is_an_event():
     rows = np.where(np.arange(3000) % 288 < 144, 80.0, 20.0)[:, None]
     rows[2304:2448] = 20.0
     outs = all_of(Stream(rows, network=TINY))
@@ -82,7 +82,7 @@ def test_a_stream_that_is_mostly_zero_has_finite_scores_and_few_alarms():
     assert np.mean([out.alarm for out in outs[500:]]) < 0.015
 
 
-def test_known_features_help_and_their_future_is_taken_into_account():
+def test_known_features_and_their_future_values_improve_forecasts():
     draw = np.random.default_rng(0)
     price = draw.normal(size=800)
     rows = [{"load": 20 + 3 * p + 0.1 * draw.normal(), "price": p} for p in price]
@@ -98,7 +98,7 @@ def test_known_features_help_and_their_future_is_taken_into_account():
     assert high - low == pytest.approx(9.0, rel=0.25)
 
 
-def test_known_features_move_every_step_that_they_last():
+def test_known_features_move_every_step_ahead():
     draw, ahead = np.random.default_rng(0), 12
     promoted = np.repeat(draw.random(120) < 0.3, 6).astype(float)
     sold = 20 + 3 * np.sin(np.arange(720) / 4) + 10 * promoted + 0.3 * draw.normal(size=720)
@@ -115,7 +115,7 @@ def test_known_features_move_every_step_that_they_last():
     assert (with_plan[3:] < 0.8 * without[3:]).all()
 
 
-def test_the_cause_is_the_target_that_surprises():
+def test_the_cause_is_the_most_surprising_target():
     rows = sines(600, columns=3)
     rows[500, 1] += 8
     out = all_of(Stream(rows, network=TINY))[500]
@@ -136,7 +136,7 @@ def test_a_blob_continues_bit_for_bit(learner, at):
     assert first.to_bytes() == second.to_bytes()
 
 
-def test_a_blob_that_is_none_or_was_altered_is_refused():
+def test_an_invalid_or_altered_blob_is_rejected():
     blob = pack({"a": np.arange(4.0)})
     assert unpack(blob)["a"].tolist() == [0, 1, 2, 3]
     for broken, message in (
@@ -149,7 +149,7 @@ def test_a_blob_that_is_none_or_was_altered_is_refused():
 
 
 def forged(text: bytes) -> bytes:
-    """A blob with the right checksum, whatever it holds."""
+    """A blob with a valid checksum and any content."""
     return HEAD.pack(MAGIC, VERSION, zlib.crc32(text, zlib.crc32(len(text).to_bytes(8, "little"))), len(text)) + text
 
 
@@ -165,7 +165,7 @@ def forged(text: bytes) -> bytes:
     ],
     ids=["brackets", "deep", "huge", "objects", "no pairs", "number"],
 )
-def test_a_forged_blob_is_refused_in_one_line(tmp_path, text):
+def test_a_forged_blob_gives_a_one_line_error(tmp_path, text):
     (tmp_path / "c").write_bytes(forged(text))
     for refuse in (lambda: Stream.from_bytes(forged(text)), lambda: Stream().load(tmp_path / "c")):
         with pytest.raises((BlobError, CheckpointError)) as caught:
@@ -176,7 +176,7 @@ def test_a_forged_blob_is_refused_in_one_line(tmp_path, text):
 @pytest.mark.parametrize(
     "path", ["options.slots", "streams", "streams.engine.forecaster", "history.pairs", "learner.kind", "keys"]
 )
-def test_a_tree_with_something_else_in_it_is_refused(path):
+def test_a_tree_with_other_content_is_rejected(path):
     stream = Stream(network=TINY)
     stream.feed(sines(40))
     tree = unpack(stream.to_bytes())
@@ -209,8 +209,8 @@ LIES: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize(("path", "lie"), [(path, lie) for path, lies in LIES.items() for lie in lies])
-def test_a_tree_with_a_value_of_another_kind_is_refused_when_it_is_read(path, lie):
-    """Not at the next row, with an error about something else."""
+def test_a_tree_with_a_value_of_another_type_is_rejected_when_it_is_read(path, lie):
+    """Otherwise the next row would fail with a misleading error."""
     stream = Stream(network=TINY)
     stream.feed(sines(40))
     tree = unpack(stream.to_bytes())
@@ -227,7 +227,7 @@ def test_a_tree_with_a_value_of_another_kind_is_refused_when_it_is_read(path, li
 
 @pytest.mark.parametrize("lie", [None, "x", {}, -1])
 @pytest.mark.parametrize("field", ["surprise.count", "calibrator.seen", "calibrator.echo", "state.steps"])
-def test_a_cell_with_a_count_of_another_kind_is_refused(field, lie):
+def test_a_cell_with_a_count_of_another_type_is_rejected(field, lie):
     stream = Stream(learner=TINY)
     stream.feed(sines(40))
     tree = unpack(stream.to_bytes())
@@ -237,7 +237,7 @@ def test_a_cell_with_a_count_of_another_kind_is_refused(field, lie):
         Stream.from_bytes(pack(tree))
 
 
-def test_statistics_in_a_blob_set_nothing_else():
+def test_statistics_in_a_blob_set_no_other_attribute():
     stream = Stream(network=TINY)
     stream.feed(sines(40))
     tree = unpack(stream.to_bytes())

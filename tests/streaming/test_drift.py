@@ -1,4 +1,4 @@
-"""Drift through the command line: a switch is reported soon, and the actions do what they say, also over a kill."""
+"""Drift on the command line: a switch is reported soon, and the actions take effect, even after a kill."""
 
 import csv
 import signal
@@ -30,7 +30,7 @@ def drifts(out):
         return [int(row["index"]) for row in csv.DictReader(file) if row["drift"] == "1"]
 
 
-def test_a_switch_is_reported_within_100_rows_and_nothing_before_it(feed, tmp_path):
+def test_a_switch_is_reported_within_100_rows_without_false_reports(feed, tmp_path):
     run_here("stream", feed, "-o", tmp_path / "o.csv", *COMMAND)
     found = drifts(tmp_path / "o.csv")
     assert SWITCH < found[0] < SWITCH + 100
@@ -45,7 +45,7 @@ def saved_lr(path):
 
 
 def lr_after(feed, tmp_path, rows, *options):
-    """The learner's step size after so many rows."""
+    """The learner's step size after this many rows."""
     with open(feed) as file:
         (tmp_path / "part.csv").write_text("".join(file.readlines()[: rows + 1]))
     for old in ("c.ckpt", "part.out.csv"):
@@ -55,7 +55,7 @@ def lr_after(feed, tmp_path, rows, *options):
     return saved_lr(tmp_path / "c.ckpt")
 
 
-def test_the_step_size_goes_up_at_the_drift_and_comes_back(feed, tmp_path):
+def test_the_step_size_rises_at_a_drift_and_returns(feed, tmp_path):
     options = ("--drift-action", "raise-lr", "--drift-factor", "3", "--drift-steps", "20")
     run_here("stream", feed, "-o", tmp_path / "o.csv", *COMMAND, *options)
     first, *later = drifts(tmp_path / "o.csv")
@@ -66,7 +66,7 @@ def test_the_step_size_goes_up_at_the_drift_and_comes_back(feed, tmp_path):
     assert lr_after(feed, tmp_path, last + 21, *options) == USUAL
 
 
-def test_a_step_size_that_is_up_stays_up_over_a_kill_and_comes_back(feed, tmp_path):
+def test_a_raised_step_size_survives_a_kill_and_returns(feed, tmp_path):
     options = (*COMMAND, "--drift-action", "raise-lr", "--drift-steps", "60")
     run_here("stream", feed, "-o", tmp_path / "whole.csv", *options)
     whole, out = (tmp_path / "whole.csv").read_bytes(), tmp_path / "o.csv"

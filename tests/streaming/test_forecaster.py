@@ -1,4 +1,4 @@
-"""The forecaster against closed forms, its two implementations against each other, and its promises on streams."""
+"""The forecaster against closed forms, its two implementations against each other, and its accuracy on streams."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_nonlinear_units_are_read_out_by_ridge_regression_and_then_fed_their_own
     biases, *weights = unit_weights(setting)
 
     def features(values: np.ndarray) -> np.ndarray:
-        """Of windows whose last value is the newest."""
+        """The features of windows whose last value is the newest."""
         x = (values[..., ::-1] - centre) / span
         drive = biases + x @ np.array(weights)
         return np.concatenate([np.ones((*x.shape[:-1], 1)), x, drive / np.sqrt(1 + drive**2)], axis=-1)
@@ -85,7 +85,7 @@ def test_chaos_is_forecast_by_nonlinear_units():
     assert errors[1] < 0.1 * errors[0]
 
 
-def test_nonlinear_units_begin_anew_where_the_level_is_another():
+def test_nonlinear_units_restart_after_a_change_of_level():
     t = np.arange(900)
     series = (np.sin(t / 5) + 40.0 * (t >= 400))[:, None]
     forecaster = Forecaster(Setting(units=16))
@@ -118,7 +118,7 @@ def test_the_kernel_and_the_reference_give_the_same_numbers():
     np.testing.assert_allclose(one.state, other.state, rtol=1e-6, atol=1e-9)
 
 
-def test_streams_of_a_batch_do_not_know_of_each_other():
+def test_streams_of_a_batch_are_independent():
     draw = np.random.default_rng(1)
     series = draw.normal(size=(80, 3, 1)).cumsum(0)
     together = Forecaster(Setting(horizon=2, history=80, lags=32), 3)
@@ -141,7 +141,7 @@ def test_rows_in_one_call_give_the_same_numbers_as_one_by_one():
     np.testing.assert_array_equal(once.state, often.state)
 
 
-def test_a_saved_stream_goes_on_with_the_same_numbers():
+def test_a_saved_stream_continues_with_the_same_numbers():
     draw = np.random.default_rng(2)
     series = draw.normal(size=(150, 2)).cumsum(0)
     setting = Setting(columns=2, horizon=4, history=80, lags=32)
@@ -176,7 +176,7 @@ def test_a_random_walk_is_forecast_no_worse_than_by_copying():
         assert absolute_errors(series, means, horizon)[500:].mean() < 1.05 * copied
 
 
-def test_spikes_do_not_spoil_what_follows_them():
+def test_spikes_do_not_spoil_later_forecasts():
     draw = np.random.default_rng(5)
     clean = np.sin(np.arange(2000) / 3)[:, None] + 0.05 * draw.normal(size=(2000, 1))
     spoilt = clean.copy()
@@ -203,7 +203,7 @@ def test_a_number_whose_square_is_zero_does_not_end_in_nan(value):
     np.testing.assert_allclose(run(other, series)[0], means, rtol=1e-6, atol=1e-9)
 
 
-def test_missing_values_are_filled_in_and_teach_nothing():
+def test_missing_values_are_filled_in_and_not_learnt_from():
     series = np.sin(np.arange(600) / 4)[:, None]
     forecaster = Forecaster(Setting())
     for row in series[:500]:
@@ -215,8 +215,8 @@ def test_missing_values_are_filled_in_and_teach_nothing():
     assert abs(ahead.mean[0, 0, 0] - series[510, 0]) < 0.1
 
 
-def test_a_switch_that_comes_at_steady_times_is_forecast():
-    """Of 144 rows one tells the rules apart: its error must outweigh what rounding leaves on the others."""
+def test_a_regular_switch_is_forecast():
+    """Only one row in 144 distinguishes the rules: its error must outweigh the rounding errors of the others."""
     values = np.where(np.arange(4000) % 288 < 144, 80.0, 20.0)
     ahead = run(Forecaster(Setting()), values[:, None])[0, :, 0, 0]
     np.testing.assert_allclose(ahead[2000:-1], values[2001:], atol=0.1)
@@ -246,7 +246,7 @@ def test_rows_that_are_always_missing_are_forecast_at_the_level_of_the_others(ki
         assert errors[~off].mean() < 1.2
 
 
-def test_bounds_hold_what_they_promise_before_and_after_a_switch():
+def test_bounds_have_the_requested_coverage_before_and_after_a_switch():
     draw = np.random.default_rng(6)
     t = np.arange(4000)
     noise = np.where(t < 2000, 0.1, 1.0) * draw.standard_t(4, size=4000)
@@ -273,7 +273,7 @@ def test_seasons_are_found_in_noise_but_not_in_walks_and_constants():
     assert sum(walk != (0, 0) for walk in walks) <= 4
 
 
-def test_weights_are_a_mixture_and_favour_the_expert_that_is_right():
+def test_weights_are_a_mixture_and_favour_the_best_expert():
     series = np.random.default_rng(9).normal(size=(500, 1)).cumsum(0)
     forecaster = Forecaster(Setting(), seasons=(9,))
     run(forecaster, series)
@@ -282,7 +282,7 @@ def test_weights_are_a_mixture_and_favour_the_expert_that_is_right():
     assert weights[EXPERTS.index("season 1")] < 0.05
 
 
-def test_sizes_and_rows_that_do_not_fit_are_refused():
+def test_bad_sizes_and_rows_are_rejected():
     forecaster = Forecaster(Setting(columns=2))
     with pytest.raises(ValueError, match="seasons: expected up to 2"):
         Forecaster(Setting(history=100), seasons=(51,))
@@ -310,7 +310,7 @@ def test_parts_of_a_state_fill_it_without_overlap():
     assert fresh(2, setting).shape == state.shape
 
 
-def test_among_neighbours_that_noise_makes_alike_the_customary_season_is_found():
+def test_among_similar_lags_the_customary_season_is_found():
     found = set()
     for seed in range(6):
         draw = np.random.default_rng(seed)
@@ -348,7 +348,7 @@ def test_under_a_growing_trend_the_readout_is_as_good_as_a_ridge_regression_on_t
 
 
 @pytest.mark.parametrize("horizon", [1, 12])
-def test_of_every_thousand_rows_the_bounds_hold_as_many_as_asked_for_also_after_a_switch(horizon: int):
+def test_the_bounds_cover_the_requested_share_of_every_thousand_rows_even_after_a_switch(horizon: int):
     draw, n = np.random.default_rng(3), 5100
     t = np.arange(n)
     y = np.where(t < 2600, 5 * np.sin(t / 4), 40 + 9 * np.sin(t / 7)) + np.where(t < 3600, 1, 3) * draw.normal(size=n)
@@ -365,14 +365,14 @@ def ahead_of(values: np.ndarray, horizon: int) -> np.ndarray:
     return forecaster.observe(np.ascontiguousarray(values, dtype=float)[:, None], rows=rows).mean[:, 0]
 
 
-def test_where_nothing_is_known_but_the_middle_the_median_is_forecast():
+def test_the_median_is_forecast_if_nothing_else_is_predictable():
     draw = np.random.default_rng(0)
     values = np.where(draw.random(2000) < 0.05, draw.gamma(2, size=2000), 0.0)  # mostly zero
     errors = np.abs(values[1012:] - ahead_of(values, 12)[1000:-12, -1])
     assert errors.mean() < 1.05 * np.abs(values[1012:]).mean()  # copying has twice as much
 
 
-def test_a_season_that_grows_is_carried_on():
+def test_a_growing_season_is_extrapolated():
     t = np.arange(240)
     values = 100 + 2.0 * t + 30 * np.sin(2 * np.pi * t / 12) + np.random.default_rng(1).normal(size=240)
     made = ahead_of(values, 24)
@@ -403,7 +403,7 @@ def test_the_kernel_finds_the_seasons_that_the_reference_finds(kind: str):
         np.testing.assert_allclose(one.part(name), other.part(name), rtol=1e-5, atol=1e-7)
 
 
-def test_threads_that_share_a_call_change_no_number(monkeypatch):
+def test_the_number_of_threads_changes_no_result(monkeypatch):
     monkeypatch.setattr("ptncn.streaming.forecaster.model.SHARE", 10)
     draw = np.random.default_rng(9)
     rows, series = draw.integers(0, 7, size=3000), draw.normal(size=(3000, 1)).cumsum(0)

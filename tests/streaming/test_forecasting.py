@@ -1,4 +1,4 @@
-"""Forecasts from a checkpoint; and checkpoints that are not what they should be."""
+"""Forecasts from a checkpoint, and broken checkpoints."""
 
 import csv
 import json
@@ -24,7 +24,7 @@ def saved(path, **options):
     return stream
 
 
-def test_it_is_what_the_stream_itself_would_say(tmp_path):
+def test_it_equals_the_forecast_of_the_stream(tmp_path):
     stream = saved(tmp_path / "c")
     assert forecast_from(tmp_path / "c", 7).rows == stream.forecast(7).rows
 
@@ -56,7 +56,7 @@ def test_the_command_writes_tables_and_a_picture_and_only_reads_the_checkpoint(t
         (["text"], "text: not a checkpoint"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_line(tmp_path, monkeypatch, arguments, message):
+def test_bad_arguments_give_one_line_errors(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     saved("c")
     (tmp_path / "text").write_text("hello")
@@ -74,7 +74,7 @@ def content(tmp_path_factory):
 
 
 class TestBrokenCheckpoints:
-    """Whatever happened to the file: it loads as it was, or an error names it. Nothing in it is executed."""
+    """A damaged file either loads unchanged or gives an error that names it. Nothing in it is executed."""
 
     def check(self, path, content, rows=None):
         path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Surprise and scales of many streams: the compiled gauge against its reference, and what either promises."""
+"""Surprise and scales of many streams: the compiled gauge against its reference, and properties of both."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from ptncn.streaming.gauge import Gauge, load
 
 
 def feed(gauge, rows, predicted=None):
-    """Readings and inputs of (n, slots, C) rows, each predicted to be like the one before."""
+    """Readings and inputs of (n, slots, C) rows, each predicted by copying the last one."""
     slots = np.arange(rows.shape[1])
     readings, before = [], np.full(rows.shape[1:], np.nan)
     for row in rows:
@@ -44,7 +44,7 @@ def test_compiled_and_reference_give_the_same_numbers():
 
 @pytest.mark.parametrize("compiled", [True, False])
 class TestPromises:
-    def test_surprise_is_half_the_sum_of_square_errors_in_usual_ones(self, compiled):
+    def test_surprise_is_half_the_sum_of_squared_errors_relative_to_usual_ones(self, compiled):
         gauge = made(1, 2, compiled)
         rows = np.random.default_rng(1).normal(size=(400, 1, 2)) * [1.0, 50.0]
         surprises = [reading[SURPRISE][0] for reading in feed(gauge, rows, np.zeros((1, 2)))]
@@ -63,7 +63,7 @@ class TestPromises:
         surprises = np.array([reading[SURPRISE][0] for reading in readings[1000:]])
         assert surprises.max() < 1e6
 
-    def test_missing_values_say_nothing(self, compiled):
+    def test_missing_values_have_no_effect(self, compiled):
         rows = np.random.default_rng(2).normal(size=(60, 1, 2))
         rows[50] = np.nan
         rows[51, 0, 1] = np.nan
@@ -74,7 +74,7 @@ class TestPromises:
         assert readings[51][SURPRISE][0] == pytest.approx(2 * readings[51][PARTS][0, 0])  # the other stands for it
         assert readings[51][PARTS][0, 1] == 0
 
-    def test_a_slot_that_is_not_there_is_refused(self, compiled):
+    def test_an_unknown_slot_is_rejected(self, compiled):
         if not compiled:
             pytest.skip("numpy raises an IndexError of its own")
         if load() is None:
@@ -85,7 +85,7 @@ class TestPromises:
 
 @pytest.mark.skipif(load() is None, reason="the kernel is not built")
 @pytest.mark.parametrize("values", [np.zeros((2, 2)), np.zeros((2, 3), dtype=np.float32), np.zeros((3, 2)).T])
-def test_arrays_of_another_size_or_type_do_not_reach_the_kernel(values):
+def test_arrays_of_another_size_or_type_are_rejected(values):
     gauge, slots = Gauge(3), np.zeros(2, dtype=np.int64)
     gauge.resize(1)
     before = gauge.state.copy()

@@ -1,4 +1,4 @@
-"""Many streams in one feed: each as if it were alone, on disk or in memory, and the same after a kill."""
+"""Many streams in one feed are independent, in memory or on disk, and resume after a kill."""
 
 import signal
 import time
@@ -30,7 +30,7 @@ def numbers(outs):
 
 @pytest.mark.parametrize("learner", [None, LearnerSpec("esn-rls", hidden=(6,))])
 @pytest.mark.parametrize("limit", [None, 1, 2])
-def test_each_key_is_as_if_it_were_alone(learner, limit):
+def test_each_key_gives_the_results_of_a_separate_stream(learner, limit):
     rows = interleaved()
     together = Stream(rows, learner, network=TINY, key="device", horizon=2, key_limit=limit)
     outs = list(together)
@@ -66,7 +66,7 @@ def test_shared_weights_are_shared_and_scales_are_not():
 
 
 @pytest.mark.parametrize("weights", ["own", "shared"])
-def test_one_checkpoint_holds_all_keys_those_on_disk_too(tmp_path, weights):
+def test_one_checkpoint_holds_all_keys_including_those_on_disk(tmp_path, weights):
     rows = interleaved()
     options = {"network": TINY, "key": "device", "key_limit": 2, "weights": weights}
     whole = Stream(rows, **options)
@@ -121,7 +121,7 @@ class TestTable:
         assert table.assign(["c"]).evicted == [("b", 1)]
         assert list(table.slots) == ["a", "c"]
 
-    def test_a_store_gives_back_what_was_put_in_once(self, tmp_path):
+    def test_a_store_returns_each_entry_once(self, tmp_path):
         store = KeyStore(str(tmp_path))
         store.put("a", b"1")
         store.put("a", b"2")

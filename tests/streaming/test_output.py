@@ -14,7 +14,7 @@ from ptncn.streaming.session import StatusLine, can_draw, describe, sparkline
 from ptncn.streaming.sources import Block
 
 
-def test_in_a_pipe_there_is_no_status(monkeypatch):
+def test_there_is_no_status_line_in_a_pipe(monkeypatch):
     monkeypatch.setattr("sys.stderr", io.StringIO())
     assert not can_draw(writes_to_stdout=False)
 
@@ -37,7 +37,7 @@ def test_on_a_terminal_it_shows_rate_error_and_surprise(monkeypatch):
     assert "█" in terminal.getvalue()
 
 
-def test_in_the_end_it_has_shown_every_observation(monkeypatch):
+def test_at_the_end_it_shows_the_number_of_observations(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     clock = iter([100.0, 100.01, 100.02, 110.0])
@@ -62,7 +62,7 @@ def test_a_sparkline_goes_from_low_to_high():
 
 
 def draw_numbers():
-    """Ordinary and awkward numbers: ties, carries, the ends of both notations, what is not finite."""
+    """Ordinary and difficult numbers: ties, carries, limits of both notations, infinities and NaN."""
     draw = np.random.default_rng(0)
     scales = 10.0 ** draw.integers(-8, 12, 5000)
     awkward = [0.0, -0.0, np.inf, 1e-4, 9.9999999999e-5, 999999999.4999, 999999999.5, 1e9, 5e-324, 0.1, 123456789.5]
@@ -82,7 +82,7 @@ def test_without_a_compiler_the_text_is_the_same(monkeypatch):
     assert format_floats(columns, [","], "null") == compiled
 
 
-def test_a_line_of_json_holds_what_the_observation_holds():
+def test_a_line_of_json_has_the_values_of_the_observation():
     rows = np.random.default_rng(0).normal(size=(40, 2)).tolist()
     results = Stream(horizon=3).feed_block(Block(("a", "b"), rows, list(range(1, 41))))
     for line, out in zip(JsonWriter().lines(results.table()).splitlines(), results, strict=True):

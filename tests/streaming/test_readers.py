@@ -1,4 +1,4 @@
-"""Readers: every row with its line, positions from which the rest follows, and a clear word about what is wrong."""
+"""Readers: every row with its line, positions to resume from, and clear errors."""
 
 import gzip
 import os
@@ -47,7 +47,7 @@ def read_all(source, most=3):
 
 
 def lines_of(reader, most=2):
-    """Every line, None in the place of one that is too long."""
+    """Every line; None for one that is too long."""
     read = []
     while True:
         try:
@@ -94,7 +94,7 @@ class TestFollow:
         source = CsvReader(LineReader(path, follow=True, poll=0.01))
         return lambda: one(source)[1]["a"]
 
-    def test_half_a_line_waits_for_its_other_half(self, file):
+    def test_an_incomplete_line_waits_for_its_end(self, file):
         path = file("a\n1\n")
         source = CsvReader(LineReader(path, follow=True, poll=0.001))
         assert one(source)[1] == {"a": "1"}
@@ -105,7 +105,7 @@ class TestFollow:
             more.write("5\n3\n")
         assert [one(source)[1]["a"] for _ in range(2)] == ["25", "3"]
 
-    def test_a_file_that_was_replaced_is_read_to_its_end_then_the_new_one(self, file):
+    def test_a_replaced_file_is_read_to_its_end_then_the_new_one(self, file):
         path = file("a\n1\n")
         follow = self.follow(path)
         assert follow() == "1"
@@ -115,7 +115,7 @@ class TestFollow:
         file("a\n4\n")
         assert [follow() for _ in range(3)] == ["2", "3", "4"]
 
-    def test_a_file_that_was_cut_is_read_from_its_beginning(self, file):
+    def test_a_truncated_file_is_read_from_its_start(self, file):
         path = file("a\n1\n2\n")
         follow = self.follow(path)
         assert [follow(), follow()] == ["1", "2"]
@@ -124,7 +124,7 @@ class TestFollow:
             more.write("7\n")
         assert follow() == "7"
 
-    def test_a_file_that_is_gone_is_waited_for(self, file):
+    def test_a_missing_file_is_waited_for(self, file):
         path = file("a\n1\n")
         source = CsvReader(LineReader(path, follow=True, poll=0.001))
         one(source)
@@ -133,7 +133,7 @@ class TestFollow:
         file("a\n2\n")
         assert one(source)[1]["a"] == "2"
 
-    def test_a_rotation_while_nothing_followed_is_caught_up_with(self, file):
+    def test_a_rotation_while_stopped_is_handled_on_resume(self, file):
         path = file("a\n1\n2\n3\n")
         source = CsvReader(LineReader(path, follow=True, poll=0.001))
         one(source)
@@ -166,7 +166,7 @@ class TestCompressed:
         again.seek(source.position(12))
         assert one(again) == (14, {"a": "12", "b": "144"})
 
-    def test_one_that_is_cut_short_or_damaged_is_an_error(self, path, tmp_path):
+    def test_a_truncated_or_damaged_file_is_an_error(self, path, tmp_path):
         with open(path, "rb") as file:
             data = file.read()
         for name, content in (("cut", data[: len(data) // 3]), ("damaged", data[:40] + b"xxxx" + data[44:])):
@@ -182,14 +182,14 @@ class TestCsv:
         assert rows == [(2, {"a": "1", "b": "x"}), (4, {"a": "2", "b": "y"})]
 
     @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-    def test_the_delimiter_is_found(self, file, delimiter):
+    def test_the_delimiter_is_detected(self, file, delimiter):
         rows = read_all(open_source(file(f"a{delimiter}b\n1{delimiter}2\n")))
         assert rows == [(2, {"a": "1", "b": "2"})]
 
-    def test_a_byte_order_mark_and_carriage_returns_are_no_part_of_the_values(self, file):
+    def test_a_byte_order_mark_and_carriage_returns_are_not_part_of_the_values(self, file):
         assert read_all(open_source(file(b"\xef\xbb\xbfa,b\r\n1,2\r\n"))) == [(2, {"a": "1", "b": "2"})]
 
-    def test_a_quoted_field_may_hold_line_breaks_and_positions_are_right_behind_it(self, file):
+    def test_a_quoted_field_may_contain_line_breaks_and_later_positions_are_right(self, file):
         path = file('a,b\n1,"x\ny"\n2,z\n')
         source = open_source(path)
         assert one(source)[1]["b"] == "x\ny"
@@ -198,12 +198,12 @@ class TestCsv:
         again.seek(position)
         assert read_all(again) == [(4, {"a": "2", "b": "z"})]
 
-    def test_a_quote_that_is_never_closed_takes_only_its_line_with_it(self, file):
+    def test_an_unclosed_quote_affects_only_its_line(self, file):
         first, *others = read_all(open_source(file('a,b\n1,"x\n2,y\n3,z\n')))
         assert "line 2: not CSV" in str(first)
         assert [row[1]["b"] for row in others] == ["y", "z"]
 
-    def test_a_repeated_header_is_no_row_and_another_one_counts_from_there_on(self, file):
+    def test_a_repeated_header_is_not_a_row_and_a_new_header_applies_from_there_on(self, file):
         rows = read_all(open_source(file("a,b\n1,2\na,b\n3,4\nb,c\n5,6\n")))
         assert [row[1] for row in rows] == [{"a": "1", "b": "2"}, {"a": "3", "b": "4"}, {"b": "5", "c": "6"}]
 
@@ -220,7 +220,7 @@ class TestCsv:
             (b"a,\xff\n1,2\n", "line 1: byte 3 of the line, 0xff, is not UTF-8"),
         ],
     )
-    def test_a_header_that_cannot_be(self, file, content, message):
+    def test_a_bad_header_is_rejected(self, file, content, message):
         with pytest.raises(StreamError, match=message):
             one(open_source(file(content)))
 
@@ -233,7 +233,7 @@ class TestCsv:
             (b"1,\xc3(", "line 3: byte 3 of the line, 0xc3, is not UTF-8"),
         ],
     )
-    def test_a_bad_row_says_its_line_and_the_next_one_follows(self, file, line, message):
+    def test_a_bad_row_names_its_line_and_the_next_one_follows(self, file, line, message):
         source = open_source(file(b"a,b\n1,2\n" + line + b"\n3,4\n"))
         one(source)
         before = source.position()
@@ -252,7 +252,7 @@ class TestJson:
         "line",
         [b"{", b"3", b'"x"', b"nul", b"\xff", b"[" * 100_000, b'{"a": 1' + b"0" * 5000 + b"}", b'{"a":1}{"a":2}'],
     )
-    def test_a_bad_line_says_its_number_and_the_next_one_follows(self, file, line):
+    def test_a_bad_line_names_its_number_and_the_next_one_follows(self, file, line):
         bad, good = read_all(open_source(file(line + b'\n{"a": 1}\n', "x.jsonl")))
         assert "line 1: " in str(bad)
         assert good[1] == {"a": 1}
@@ -273,7 +273,7 @@ class TestParquet:
         assert rows[1] == (2, {"a": 1.0, "b": None})
 
     @pytest.mark.parametrize("at", [0, 1, 699, 700, 1399, 2400, 2500])
-    def test_it_goes_on_from_any_row(self, path, at):
+    def test_reading_resumes_from_any_row(self, path, at):
         source = open_source(path)
         for _ in range(at):
             one(source)
@@ -281,12 +281,12 @@ class TestParquet:
         again.seek(source.position())
         assert [row[1]["a"] for row in read_all(again)] == list(range(at, 2500))
 
-    def test_a_file_that_is_none_is_refused(self, file):
+    def test_an_invalid_file_is_rejected(self, file):
         pytest.importorskip("pyarrow")
         with pytest.raises(StreamError, match=r"x\.parquet: not a Parquet file"):
             ParquetReader(file(b"PAR1 no", "x.parquet"))
 
-    def test_a_column_whose_name_is_no_text_is_refused(self, tmp_path):
+    def test_a_column_without_a_text_name_is_rejected(self, tmp_path):
         pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
         path = tmp_path / "x.parquet"
         parquet.write_table(pyarrow.table({"abcdefgh": [1.0, 2.0]}), path, store_schema=False)
@@ -294,7 +294,7 @@ class TestParquet:
         with pytest.raises(StreamError, match=r"x\.parquet: not a Parquet file"):
             ParquetReader(str(path))
 
-    def test_row_groups_that_do_not_add_up_are_refused(self, tmp_path):
+    def test_inconsistent_row_groups_are_rejected(self, tmp_path):
         pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
         path, messages = tmp_path / "x.parquet", []
         parquet.write_table(pyarrow.table({"a": [1.0, 2.0, 3.0]}), path, row_group_size=2, store_schema=False)
@@ -319,7 +319,7 @@ def _not_there(name):
 
 
 class TestAnyBytes:
-    """Whatever a file holds, each line is a row or an error that names it, and from any row on the rest is the same."""
+    """Whatever a file contains, each line is a row or an error that names it, and reading resumes from any row."""
 
     @given(
         content=st.one_of(
@@ -372,12 +372,12 @@ def test_a_source_that_changed_before_the_position_is_not_resumed(file):
         open_source(path).seek(position)
 
 
-def test_the_first_character_tells_where_the_name_does_not(file):
+def test_the_first_character_identifies_the_format_if_the_name_does_not(file):
     assert isinstance(open_source(file('{"a": 1}\n', "feed")), JsonReader)
     assert isinstance(open_source(file("a,b\n", "feed")), CsvReader)
 
 
-def test_what_cannot_be_opened(tmp_path):
+def test_a_file_that_cannot_be_opened_is_an_error(tmp_path):
     with pytest.raises(StreamError, match=r"nowhere\.csv: cannot be opened: No such file"):
         open_source(str(tmp_path / "nowhere.csv"))
     with pytest.raises(StreamError, match="got a directory"):
@@ -386,13 +386,13 @@ def test_what_cannot_be_opened(tmp_path):
         open_source(str(tmp_path), "xml")
 
 
-def test_a_carriage_return_inside_a_last_line_without_a_line_break_is_refused_as_elsewhere(file):
+def test_a_carriage_return_in_a_last_line_without_a_line_break_is_rejected(file):
     source = CsvReader(LineReader(file("a,b\n1\r,2")))
     with pytest.raises(RowError, match="line 2: not CSV"):
         source.read(1)
 
 
-def test_a_source_that_is_forgotten_gives_its_file_back(file):
+def test_a_garbage_collected_source_closes_its_file(file):
     path = file("a\n1\n")
     source = CsvReader(LineReader(path))
     assert [each.path for each in psutil.Process().open_files()].count(path) == 1

@@ -1,4 +1,4 @@
-"""The page of results shows its records, and the benchmark measures what it says."""
+"""The page of results shows its records, and the benchmark measures correctly."""
 
 import importlib
 import json
@@ -48,8 +48,8 @@ def test_the_record_is_of_the_streams_and_grids_of_the_benchmark(benchmark, stre
             assert set(setting["options"]) <= SEARCHED[model]
 
 
-def test_errors_and_recovery_are_what_they_say(benchmark):
-    """Copying a line of slope 2 is wrong by 2; a switch is over once the error is what it was."""
+def test_errors_and_recovery_match_a_manual_calculation(benchmark):
+    """Copying has an error of 2 on a line of slope 2; recovery ends when the error is back to its former level."""
     streams = benchmark["streams"]
     line = [(None, 2.0 * t) for t in range(10)]
     assert (streams.errors("copy-last", {}, 1, 0, line) == 2).all()
@@ -61,7 +61,7 @@ def test_errors_and_recovery_are_what_they_say(benchmark):
     assert streams.recovery(np.linspace(0, 1, len(curve)), streams.REGIME)["observations"] is None
 
 
-def test_alarms_are_counted_beside_what_was_planted(benchmark):
+def test_alarms_are_compared_with_planted_anomalies(benchmark):
     alarm = np.zeros(1000, dtype=bool)
     alarm[[100, 101, 300, 500]] = True  # a hit, its echo, and two others
     found = benchmark["stream_alarms"].judge([(alarm, np.array([100, 200]), 50)] * 2)

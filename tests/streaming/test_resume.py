@@ -25,7 +25,7 @@ OPTIONS = ("--hidden", "8", "--horizon", "2", "--layer-errors", "--drift", "page
 
 @pytest.fixture(scope="module")
 def feed(tmp_path_factory):
-    """A CSV with gaps, categories, quotes and bad lines, and what an uninterrupted run writes of it."""
+    """A CSV with gaps, categories, quotes and bad lines, and the output of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("feed")
     path = folder / "x.csv"
     lines = ["time,a,b,kind"]
@@ -61,7 +61,7 @@ def test_killed_at_random_moments_the_bytes_are_the_same(feed, tmp_path, kill):
 
 
 class TestSession:
-    """The same without processes, so that every learner and every moment can be tried."""
+    """The same without processes, for every learner and every moment."""
 
     def run(self, tmp_path, source, learner=SMALL, out="out.csv", resume=False, format=CsvWriter, **options):
         session = Session(
@@ -77,7 +77,7 @@ class TestSession:
         return (tmp_path / out).read_bytes()
 
     @pytest.mark.parametrize("name", ["ptncn", "lstm-tbptt", "gru-uoro", "rnn-kf-rtrl", "esn-rls", "mean"])
-    def test_a_file_that_grew_is_gone_on_with_by_any_learner(self, tmp_path, name):
+    def test_any_learner_continues_with_a_file_that_has_grown(self, tmp_path, name):
         def learner(inputs):
             return default_learner(inputs, name, hidden=(6,))
 
@@ -99,7 +99,7 @@ class TestSession:
         assert all(default_learner(2, name, hidden=(4,)).input_size == 2 for name in names())
 
     @pytest.mark.parametrize("format", [CsvWriter, JsonWriter])
-    def test_lines_behind_the_checkpoint_are_cut_off_and_written_again(self, tmp_path, format):
+    def test_lines_after_the_checkpoint_are_removed_and_written_again(self, tmp_path, format):
         path = write_csv(tmp_path / "x.csv", sines(60))
         half = write_csv(tmp_path / "half.csv", sines(60)[:30])
         whole = self.run(tmp_path, path, COPY, "whole", format=format)
@@ -110,20 +110,20 @@ class TestSession:
         os.replace(path, half)
         assert self.run(tmp_path, half, COPY, "out", resume=True, format=format) == whole
 
-    def test_an_output_that_is_shorter_than_the_checkpoint_says_is_refused(self, tmp_path):
+    def test_an_output_shorter_than_in_the_checkpoint_is_rejected(self, tmp_path):
         path = write_csv(tmp_path / "x.csv", sines(30))
         self.run(tmp_path, path, COPY)
         os.truncate(tmp_path / "out.csv", 100)
         with pytest.raises(StreamError, match="the file was cut or replaced"):
             self.run(tmp_path, path, COPY, resume=True)
 
-    def test_other_settings_are_refused_by_name(self, tmp_path):
+    def test_changed_settings_are_rejected_by_name(self, tmp_path):
         path = write_csv(tmp_path / "x.csv", sines(30))
         self.run(tmp_path, path, COPY)
         with pytest.raises(StreamError, match="made with slots = 16, now it is 3: --resume needs the same command"):
             self.run(tmp_path, path, COPY, resume=True, slots=3)
 
-    def test_after_a_bad_line_the_checkpoint_stands_before_it(self, tmp_path):
+    def test_after_a_bad_line_the_checkpoint_is_just_before_it(self, tmp_path):
         path = tmp_path / "x.csv"
         write_csv(path, sines(40))
         right = path.read_text()
@@ -153,7 +153,7 @@ class TestSession:
             self.run(tmp_path, path, SMALL, resume=True)
         assert (tmp_path / "c.ckpt").read_bytes() == good
 
-    def test_a_checkpoint_that_cannot_be_written_stops_the_stream_or_is_told_of(self, tmp_path):
+    def test_a_checkpoint_that_cannot_be_written_stops_the_stream_or_is_reported(self, tmp_path):
         path = write_csv(tmp_path / "x.csv", sines(40))
         reports = []
         stream = Stream(open_source(path), COPY, on_error="skip", report=reports.append)
@@ -167,7 +167,7 @@ class TestSession:
 
 class TestStream:
     @pytest.mark.parametrize("at", [1, 2, 3, 40, 199])
-    def test_it_goes_on_in_python_too(self, tmp_path, at):
+    def test_a_stream_resumes_from_python(self, tmp_path, at):
         rows = sines(200)
         whole = [str(out) for out in Stream(rows, SMALL, drift=PageHinkley(), horizon=1)]
         first = Stream(rows, SMALL, drift=PageHinkley(), horizon=1)
@@ -177,7 +177,7 @@ class TestStream:
         assert second.load(tmp_path / "c") == {"note": 1}
         assert outs + [str(out) for out in second] == whole
 
-    def test_a_live_source_goes_on_by_itself(self, tmp_path):
+    def test_a_live_source_continues_by_itself(self, tmp_path):
         path = write_csv(tmp_path / "x.csv", sines(20))
         first = Stream(open_source(path), COPY)
         for _ in first:
@@ -188,7 +188,7 @@ class TestStream:
         second.load(tmp_path / "c", live=True)
         assert [(out.index, out.timestamp) for out in second] == [(20 + i, f"t{20 + i}") for i in range(5)]
 
-    def test_a_checkpoint_of_something_else_is_refused(self, tmp_path):
+    def test_a_checkpoint_of_something_else_is_rejected(self, tmp_path):
         from ptncn import save
 
         learner = default_learner(2)
@@ -198,7 +198,7 @@ class TestStream:
 
 
 class TestLock:
-    def test_two_cannot_hold_it(self, tmp_path):
+    def test_a_lock_has_one_holder(self, tmp_path):
         with (
             CheckpointLock(tmp_path / "c"),
             pytest.raises(StreamError, match=f"c: process {os.getpid()} is writing this checkpoint already"),
@@ -211,7 +211,7 @@ class TestLock:
         with CheckpointLock(tmp_path / "c"), pytest.raises(StreamError), CheckpointLock(tmp_path / "link"):
             pass
 
-    def test_what_a_dead_process_left_behind_is_not_in_the_way(self, tmp_path):
+    def test_a_lock_file_of_a_dead_process_does_not_block(self, tmp_path):
         (tmp_path / "c.lock").write_text("1\n")
         with CheckpointLock(tmp_path / "c"):
             assert (tmp_path / "c.lock").read_text() == f"{os.getpid()}\n"

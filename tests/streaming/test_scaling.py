@@ -29,13 +29,13 @@ def test_inverse_undoes_transform(normal):
     np.testing.assert_allclose(scaler.inverse(scaler.transform(normal[200])), normal[200])
 
 
-def test_one_wild_value_in_a_hundred_changes_little(normal):
+def test_one_outlier_in_a_hundred_changes_little(normal):
     wild = normal.copy()
     wild[50::100] *= 1e9
     np.testing.assert_allclose(fed(wild).scale, fed(normal).scale, rtol=0.5)
 
 
-def test_a_column_that_moves_for_good_is_followed_within_40_values(normal):
+def test_a_lasting_shift_is_followed_within_40_values(normal):
     scaler, moved = fed(normal), normal + np.array([1.0, 1e6, 1e12])
     for row in moved[:40]:
         scaler.update(row)
@@ -48,7 +48,7 @@ def test_a_constant_column_that_begins_to_move_is_followed():
     assert 0.3 < scaler.scale[0] < 3
 
 
-def test_what_is_missing_changes_nothing(normal):
+def test_missing_values_change_nothing(normal):
     gaps = normal.copy()
     gaps[::2, 1] = np.nan
     scaler, whole = fed(gaps), fed(normal[1::2])
@@ -62,7 +62,7 @@ def test_unscaled_columns_stay_as_they_are(normal):
 
 
 @pytest.mark.parametrize("at", [1, 10, 32, 33, 100, 600])
-def test_a_saved_scaler_goes_on_bit_for_bit(normal, at):
+def test_a_saved_scaler_continues_bit_for_bit(normal, at):
     normal[300:340] *= 1e4
     normal[50::7, 2] = np.nan
     scaler = RobustScaler(3, memory=500)
@@ -77,6 +77,6 @@ def test_a_saved_scaler_goes_on_bit_for_bit(normal, at):
     np.testing.assert_array_equal(other.scale, scaler.scale)
 
 
-def test_bad_memory():
+def test_a_bad_memory_is_rejected():
     with pytest.raises(ValueError, match="at least 32 values"):
         RobustScaler(1, memory=3)

@@ -1,4 +1,4 @@
-"""The stream: predictions that do not peek, gaps that are filled in, alarms that are meant."""
+"""Streams: predictions without lookahead, missing values, and alarms."""
 
 import functools
 from itertools import pairwise
@@ -26,7 +26,7 @@ def predicted(stream):
 class TestPrediction:
     @pytest.mark.parametrize("since", [1, 2, 40])
     @pytest.mark.parametrize("target", ["level", "change", "both"])
-    def test_it_never_sees_what_it_is_scored_on(self, target, since):
+    def test_predictions_do_not_depend_on_the_row_they_are_scored_on(self, target, since):
         rows = sines(60)
         changed = rows.copy()
         changed[since:] += 7
@@ -35,7 +35,7 @@ class TestPrediction:
         assert (one[since + 1 :] != other[since + 1 :]).all()
 
     @pytest.mark.parametrize("target", ["level", "change", "both"])
-    def test_nothing_is_said_of_a_column_that_was_never_seen(self, target):
+    def test_a_column_that_was_never_observed_has_no_prediction(self, target):
         rows = sines(20)
         rows[:10, 1] = np.nan
         outs = list(Stream(rows, SMALL, target=target))
@@ -43,12 +43,12 @@ class TestPrediction:
         assert outs[10].prediction["x0"] is not None
         assert outs[12].prediction["x1"] is not None
 
-    def test_the_first_change_has_no_scale_to_be_surprised_in(self):
+    def test_the_first_change_has_no_surprise_because_there_is_no_scale(self):
         outs = list(Stream(sines(5), DEFAULT, target="both"))
         assert [out.surprise is None for out in outs] == [True, True, False, False, False]
         assert outs[1].prediction == pytest.approx(outs[0].observed, abs=0.5)
 
-    def test_it_is_in_the_units_of_the_source_whatever_they_are(self):
+    def test_predictions_are_in_the_units_of_the_source(self):
         rows = sines(1500, noise=0.0)
         for factor, offset in ((1.0, 0.0), (1e6, 3e8), (1e-6, 0.0)):
             error = np.abs(predicted(Stream(rows * factor + offset, DEFAULT)) - (rows * factor + offset))
@@ -67,7 +67,7 @@ class TestPrediction:
             pass
         assert stream.stats.against_copy < 0.4
 
-    def test_forecasts_are_what_it_imagines_and_leave_no_trace(self):
+    def test_forecasts_feed_predictions_back_and_have_no_side_effects(self):
         rows = sines(1200, noise=0.0)
         plain = predicted(Stream(rows, DEFAULT))
         stream = Stream(rows, DEFAULT, horizon=3)
@@ -89,7 +89,7 @@ class TestPrediction:
             pass
         assert all((before[name] == weight).all() for name, weight in learner.state_dict().items())
 
-    def test_layer_errors_are_there_from_the_first_line_if_asked_for(self):
+    def test_layer_errors_are_reported_from_the_first_line_on_request(self):
         outs = list(Stream([[None, None], *sines(4)], DEFAULT, layer_errors=True, targets=["x*"]))
         assert [len(out.errors) for out in outs] == [2] * 5
         assert outs[0].errors == (None, None)
@@ -97,7 +97,7 @@ class TestPrediction:
 
 
 class TestGaps:
-    def test_they_are_filled_in_and_the_learner_goes_on_in_its_imagination(self):
+    def test_missing_values_are_replaced_by_predictions(self):
         rows = sines(2000, noise=0.0)
         gaps = rows.copy()
         gaps[1500:1508] = np.nan
@@ -140,7 +140,7 @@ class TestGaps:
         )
     )
     @settings(max_examples=30, deadline=None)
-    def test_any_numbers_are_either_taken_or_refused(self, rows):
+    def test_any_numbers_are_either_accepted_or_rejected(self, rows):
         outs = list(Stream([[1.0, 2.0], *rows], SMALL, on_error="mask", horizon=1))
         assert len(outs) == 1 + len(rows)
         assert all(out.surprise is None or out.surprise >= 0 for out in outs)
@@ -154,29 +154,29 @@ class TestSources:
         assert outs[7].observed == {"a": 2.0, "c": "y"}
         assert np.mean([out.prediction["c"] == out.observed["c"] for out in outs[600:]]) > 0.95
 
-    def test_a_learner_of_another_size_is_refused(self):
+    def test_a_learner_of_another_size_is_rejected(self):
         with pytest.raises(StreamError, match="the learner has 3 inputs; the columns with target='change' need 2"):
             next(Stream(sines(3), make("copy", input_size=3, output="gaussian")))
 
-    def test_what_is_no_row_is_refused_with_its_number(self):
+    def test_an_invalid_row_is_rejected_with_its_number(self):
         stream = Stream([[1.0], "x"], COPY)
         next(stream)
         with pytest.raises(RowError, match="source: line 2: expected an array, a list or a dict, got str"):
             next(stream)
 
     def test_an_empty_source_is_an_error(self):
-        with pytest.raises(StreamError, match="not one observation"):
+        with pytest.raises(StreamError, match="expected at least one observation"):
             next(Stream([], COPY))
 
     @pytest.mark.parametrize("options", [{"horizon": -1}, {"on_error": "x"}, {"target": "x"}, {"columns_change": "x"}])
-    def test_options_that_cannot_be(self, options):
+    def test_bad_options_are_rejected(self, options):
         with pytest.raises(ValueError, match=next(iter(options))):
             Stream([], COPY, **options)
 
 
 class TestAlarms:
     @pytest.mark.parametrize(("rate", "length"), [(0.001, 12_000), (0.01, 5000), (0.05, 3000)])
-    def test_false_ones_come_at_the_rate_asked_for_within_a_factor_of_two(self, rate, length):
+    def test_false_alarms_come_at_the_requested_rate_within_a_factor_of_two(self, rate, length):
         rows = sines(length, noise=0.1, seed=5)
         learner = COPY if length > 10_000 else DEFAULT
         alarms = np.array([out.alarm for out in Stream(rows, learner, alarm_rate=rate)])
@@ -223,11 +223,11 @@ class TestDrift:
         assert raised[0] >= 1000
         assert learner.lr == usual or raised[-1] == 1599
 
-    def test_a_learner_without_a_step_size_is_refused(self):
+    def test_a_learner_without_a_step_size_is_rejected(self):
         with pytest.raises(StreamError, match="'copy' has no step size"):
             next(Stream(sines(3), COPY, drift=DriftListener(PageHinkley(), "raise-lr")))
 
-    def test_any_detector_will_do_and_is_fed_again_on_loading(self, tmp_path):
+    def test_any_detector_works_and_gets_past_surprises_again_on_loading(self, tmp_path):
         class Counter:
             def __init__(self):
                 self.seen = []
@@ -248,6 +248,6 @@ class TestDrift:
         assert [out.index for out in again if out.drift] == [62]  # the first 31 surprises are not told
 
     @pytest.mark.parametrize("options", [{"action": "cry"}, {"factor": 0}, {"steps": 0}])
-    def test_actions_that_cannot_be(self, options):
+    def test_bad_actions_are_rejected(self, options):
         with pytest.raises(ValueError, match=next(iter(options)) if "cry" not in options.values() else "cry"):
             DriftListener(PageHinkley(), **options)

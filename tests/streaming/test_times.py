@@ -32,7 +32,7 @@ def test_times_are_parsed_and_rendered_in_their_own_form(form):
     assert parser.render(seconds + 1800, form(MOMENT)) == form(later)
 
 
-def test_other_formats_are_given():
+def test_a_custom_format_is_used():
     parser = TimeParser("%d.%m.%Y %H:%M")
     assert parser.parse(["28.02.2024 23:30"])[0] == MOMENT.timestamp()
     assert parser.render(MOMENT.timestamp() + 1800, "28.02.2024 23:30") == "29.02.2024 00:00"

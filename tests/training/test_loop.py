@@ -1,4 +1,4 @@
-"""`run`: its calls and their order, layouts, masks, meters, and refused input."""
+"""`run`: its calls and their order, layouts, masks, meters, and rejected input."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ptncn.training import evaluate, run
 
 
 class Diary:
-    """Predicts the sum of what a row has seen, and writes down every call."""
+    """Predicts the sum of the observations of a row, and records every call."""
 
     kind, input_size = "diary", 2
 

@@ -15,7 +15,7 @@ def test_the_norm_of_the_factors_is_the_norm_of_the_dense_update(shape):
     torch.testing.assert_close(factors.norms()[0], factors.dense().norm(), rtol=1e-12, atol=0)
 
 
-def test_blocks_have_norms_and_scales_of_their_own():
+def test_blocks_have_separate_norms_and_scales():
     blocks, post = [draw(3, 40, 0), draw(3, 50, 1)], draw(3, 60, 2)
     factors = Factors(blocks, post)
     dense = [block.value.T @ post.value for block in blocks]
@@ -48,7 +48,7 @@ def test_clip_shortens_long_updates_and_leaves_short_ones():
     assert rescaling(factors, "none", norm / 2) is None
 
 
-def test_the_postponed_check_of_the_norms_equals_one_at_every_step(monkeypatch):
+def test_the_deferred_norm_check_equals_a_check_at_every_step(monkeypatch):
     """A thousand random steps with bounds on the growth; most of them need no check."""
     chance = torch.Generator().manual_seed(0)
     postponed = torch.randn(6, 5, generator=chance, dtype=torch.float64)
@@ -70,7 +70,7 @@ def test_the_postponed_check_of_the_norms_equals_one_at_every_step(monkeypatch):
     assert len(looks) < 900
 
 
-def test_a_bound_that_was_forgotten_makes_the_next_step_look():
+def test_a_dropped_bound_makes_the_next_step_check():
     ball = MaxNorm(1.0)
     weight = torch.full((2, 2), 0.1)
     ball.project(Synapses(weight), growth=0.0)

@@ -74,8 +74,8 @@ def test_adafactor_is_the_dense_rule_of_the_paper():
 
 
 @pytest.mark.parametrize("size", [0.0, 1e-22])
-def test_adafactor_stays_finite_where_an_update_is_tiny_beside_its_rescaling(size):
-    """A saturated layer has next to no update; brought to unit norm, one side is as large as the other is small."""
+def test_adafactor_stays_finite_if_a_tiny_update_is_rescaled(size):
+    """A saturated layer has a tiny update; rescaled to unit norm, one factor is huge and the other tiny."""
     weight = torch.ones(5, 4)
     ours = OPTIMIZERS["adafactor"]({"W1": weight}, Config(optimizer="adafactor"))
     ours.step("W1", Synapses(weight), torch.full((1, 5), 1e22), torch.full((1, 4), size), lr=0.1, decay=0.0)
@@ -83,8 +83,8 @@ def test_adafactor_stays_finite_where_an_update_is_tiny_beside_its_rescaling(siz
 
 
 @pytest.mark.parametrize("name", [*ORACLES, "adafactor"])
-def test_no_row_ever_grows_by_more_than_was_promised(name):
-    """Gradients that are tiny for long and then burst are the worst case for adaptive steps."""
+def test_no_row_grows_beyond_the_stated_bound(name):
+    """Gradients that are tiny for a long time and then burst are the worst case for adaptive steps."""
     weight = torch.zeros(5, 4, dtype=torch.float64)
     ours = OPTIMIZERS[name]({"W1": weight}, Config(optimizer=name, **SETTINGS.get(name, {})))
     for t, (pre, post) in enumerate(factors(300)):
@@ -126,7 +126,7 @@ def test_schedules_go_from_one_to_their_end(kind, halfway):
 
 
 @pytest.mark.parametrize(("kind", "steps", "final"), [("quadratic", 5, 0), ("linear", 0, 0), ("exponential", 5, 0)])
-def test_impossible_schedules_are_refused(kind, steps, final):
+def test_impossible_schedules_are_rejected(kind, steps, final):
     with pytest.raises(ValueError, match=r"schedule"):
         Schedule(kind, steps, final)
 

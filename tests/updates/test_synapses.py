@@ -1,4 +1,4 @@
-"""Postponed writing gives the numbers of immediate writing, at every moment and whatever comes in between."""
+"""Postponed updates give the same numbers as immediate ones, at any time and after any other call."""
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ def everything_is_large(monkeypatch, in_pytorch):
 
 @pytest.mark.usefixtures("everything_is_large")
 @pytest.mark.parametrize("rows", [1, 3, 4, 5])
-def test_what_is_queued_is_sent(rows):
+def test_products_include_the_queue(rows):
     chance = torch.Generator().manual_seed(0)
     draw = lambda *shape: torch.randn(shape, generator=chance, dtype=torch.float64)  # noqa: E731
     plain = draw(6, 5)
@@ -63,7 +63,7 @@ def run(options, steps=300, rows=1, look=None):
 @pytest.mark.usefixtures("in_pytorch")
 @pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize("name", OPTIONS)
-def test_three_hundred_postponed_steps_equal_the_plain_ones(name, rows, monkeypatch):
+def test_three_hundred_postponed_steps_equal_immediate_ones(name, rows, monkeypatch):
     plain, weights = run(OPTIONS[name], rows=rows)
     monkeypatch.setattr(factors, "LARGE", 0)
     postponed, others = run(OPTIONS[name], rows=rows)
@@ -74,7 +74,7 @@ def test_three_hundred_postponed_steps_equal_the_plain_ones(name, rows, monkeypa
 
 @pytest.mark.usefixtures("everything_is_large")
 @pytest.mark.parametrize("look", [PTNCN.state_dict, PTNCN.synapses, lambda net: list(net.parameters())])
-def test_whoever_looks_sees_everything_that_was_learnt(look):
+def test_readers_see_queued_updates(look):
     net = PTNCN(7, [6, 5], max_norm=None)
     state = net.begin(1)
     for x in torch.rand(5, 1, 7, generator=torch.Generator().manual_seed(0)):
@@ -89,7 +89,7 @@ def test_whoever_looks_sees_everything_that_was_learnt(look):
 
 
 @pytest.mark.usefixtures("everything_is_large")
-def test_a_checkpoint_keeps_the_queue_and_so_every_bit(tmp_path):
+def test_a_checkpoint_with_a_queue_resumes_bit_for_bit(tmp_path):
     net = PTNCN(7, [6, 5], max_norm=None)
     state = net.begin(1)
     xs = torch.rand(60, 1, 7, generator=torch.Generator().manual_seed(0))

@@ -206,7 +206,7 @@ def make_stream(
     drifting: Drifting,
     notices: Notices,
 ) -> tuple[Stream, dict[str, Any]]:
-    """The stream that the options describe, and those that a checkpoint only resumes under."""
+    """The stream that the options describe, and the settings that must not change when it is resumed."""
     spec = LearnerSpec(
         name=learning.learner or "ptncn",
         hidden=_whole_numbers(learning.hidden),
@@ -270,7 +270,7 @@ def _make_session(
 
 @contextmanager
 def _shown(session: Session, file: str, showing: Showing) -> Iterator[None]:
-    """With a page, if there is to be one: it stays after the end of the stream, until Ctrl-C."""
+    """With --live, serve the page while the stream runs, and afterwards until Ctrl-C."""
     if not showing.live:
         yield
         return
@@ -338,4 +338,4 @@ def _whole_numbers(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in _split(text))
     except ValueError:
-        raise ValueError(f"--hidden: expected whole numbers with commas between, such as 32,32, got {text}") from None
+        raise ValueError(f"--hidden: expected integers separated by commas, such as 32,32, got {text}") from None

@@ -11,7 +11,7 @@ import typer
 
 from ptncn.cli.common import note, one_line_errors, parse_options, say_how_to_continue
 from ptncn.data.registry import trainable
-from ptncn.experiments import find_experiment
+from ptncn.experiments import EXPERIMENTS
 from ptncn.experiments.config import SCALES
 from ptncn.experiments.run import Interrupted, Reporter, RunContext, Stop
 from ptncn.experiments.tuning import Study, write_tuned
@@ -49,7 +49,7 @@ def tune(
     stop = Stop()
     with one_line_errors(), stop.listen():
         online = batch_size == 1
-        experiment = find_experiment("continual" if online else "prediction")
+        experiment = EXPERIMENTS.find("continual" if online else "prediction")
         sizes = {"sequences": sequences, "valid": valid, "batch_size": batch_size}
         changes = {name: value for name, value in sizes.items() if value is not None}
         (spec,) = experiment.specs(

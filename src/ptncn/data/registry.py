@@ -105,7 +105,7 @@ def describe_data(name: str) -> Dataset:
         raise ValueError(unknown("data", name, trainable()) + "; or a .npy file, a GIF or a folder")
     frames = load_sequences(name).batch([0]).x
     kind = "video" if frames.min() >= 0 and frames.max() <= 1 else "other"
-    return Dataset(name=name, label=Path(name).name, about="a file of your own", kind=kind, load=_own)
+    return Dataset(name=name, label=Path(name).name, about="your own file", kind=kind, load=_own)
 
 
 def _own(dataset: Dataset, split: str) -> SequenceDataset:
@@ -162,7 +162,7 @@ def make_videos(images: Images, name: str, split: str, **options: Any) -> Bounci
 
 def bouncing_test(name: str) -> SequenceDataset:
     """The 10,000 test videos of an experiment: generated, or for `mnist` the file of Srivastava et al. if it is in
-    the cache. `name` and `sha256` of the result tell which.
+    the cache. `name` and `sha256` of the result say which.
 
     >>> len(bouncing_test("shapes"))
     10000

@@ -1,8 +1,8 @@
 """Data parallel by factors: ranks exchange activities, B·n numbers, and never gradients, n².
 
-A step of the network is a few products of activities with weights, and little else. The ranks share these products.
-Each gathers the results, so all of them know the drives, predictions and errors of the whole batch, the factors of
-every update among them, and take the same step as one process would. What is not a product is done by all of them.
+A step of the network is mostly a few products of activities with weights, which the ranks divide. Each gathers the
+results, so all know the drives, predictions and errors of the whole batch, which include the factors of every update,
+and take the same step as a single process. Everything else is computed by all of them.
 
 Where the kernel knows the rules, it takes the step and calls back for exchanges (`KernelSharing`): ranks then have the
 bits of one process. Otherwise PyTorch takes it, with products from `synapses.py`, and they are equal to rounding.
@@ -32,14 +32,14 @@ class DataParallel:
     """A P-TNCN that learns from the rows of all ranks, as one process would from the whole batch.
 
     Arguments:
-        net: the same on all ranks, and from now on to be used through this object only.
-        ranks: the ranks that share it; all of the process group by default.
-        split: "rows": a rank sends its own rows through all of the weights, and changes all of these by all rows.
-            "units": a rank sends all rows to its share of the units of each layer, and changes only the weights to
-            those. Each rank does 1/N of the work then, and the numbers that are exchanged are as many.
-        whole: `step` is given the whole batch on every rank, not the rank's own rows.
+        net: the same network on all ranks; from now on, use it only through this object.
+        ranks: the ranks that share it; by default all of the process group.
+        split: "rows": a rank passes its own rows through all weights, and updates all weights from all rows. "units": a
+            rank passes all rows to its share of the units of each layer, and updates only the weights to those. Each
+            rank then does 1/N of the work, with the same amount of communication.
+        whole: `step` gets the whole batch on every rank instead of the rank's own rows.
 
-    A state is that of the whole batch, and so are predictions and errors.
+    States, predictions and errors are those of the whole batch.
     """
 
     kind = PTNCN.kind
@@ -62,7 +62,7 @@ class DataParallel:
         return slice(0, batch_size) if self.whole else self.ranks.share(batch_size)
 
     def begin(self, batch_size: int) -> PTNCNState:
-        """A state for new sequences, `batch_size` on all ranks together."""
+        """A state for `batch_size` new sequences, counted over all ranks."""
         return self.net.begin(batch_size)
 
     def step(self, x: Tensor, state: PTNCNState, *, learn: bool = True, mask: Tensor | None = None) -> PTNCNStep:
@@ -164,7 +164,7 @@ class DataParallel:
         return {name: part for name, part in parts.items() if isinstance(part, UnitSynapses | ColumnSynapses)}
 
     def _divided_moments(self, name: str) -> list[str]:
-        """The moments with the weights' shape; Adafactor's are smaller, and every rank has all of them."""
+        """The moments with the shape of the weights; those of Adafactor are smaller, and every rank has all of them."""
         optimizer = self.net.learning.optimizer
         named = {f"{name}_{moment}" for moment in optimizer.moments}
         return [key for key, value in optimizer.named_buffers() if key in named and value.dim() == 2]

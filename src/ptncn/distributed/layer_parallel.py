@@ -1,7 +1,7 @@
 """Layer parallel, the P of the name: each rank has some layers and exchanges messages with its neighbours.
 
-A layer reads the states that its neighbours had at the previous step, so all layers compute at the same time. At the
-boundary between two ranks these cross in each step, (B, n) each:
+A layer reads the states of its neighbours at the previous step, so all layers compute at the same time. In each step
+these cross the boundary between two ranks, (B, n) each:
 
 - the state z of the layer below it, upwards, while W of the layers makes predictions;
 - the prediction z_o of that layer, downwards; both sides then know its error;
@@ -11,14 +11,14 @@ boundary between two ranks these cross in each step, (B, n) each:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ptncn.distributed.data_parallel import describe
-from ptncn.distributed.neighbours import Neighbours, Received
+from ptncn.distributed.mesh import Message
 from ptncn.distributed.ranks import Ranks, RanksError
 from ptncn.learner import check_mask, check_observation
 from ptncn.network import equations, memory
@@ -26,14 +26,68 @@ from ptncn.network.layers import Layer
 from ptncn.network.ptncn import PTNCN
 from ptncn.network.state import PTNCNState
 
+Received = tuple[list[Tensor], list[Tensor]]
+"""The messages received from the ranks below and above."""
+
+
+class Neighbours:
+    """The ranks with the layers below and above. Both ends make the same calls in the same order."""
+
+    def __init__(self, ranks: Ranks) -> None:
+        self.ranks = ranks
+        self.below = ranks.rank - 1 if ranks.rank > 0 else None
+        self.above = ranks.rank + 1 if ranks.rank + 1 < ranks.size else None
+
+    def exchange(
+        self,
+        *,
+        up: Sequence[Tensor] = (),
+        down: Sequence[Tensor] = (),
+        from_below: Sequence[int] = (),
+        from_above: Sequence[int] = (),
+        like: Tensor,
+    ) -> Callable[[], Received]:
+        """Send (B, n) activities both ways; the returned function waits for those that arrive, of these widths.
+
+        Without a neighbour, nothing is sent or received on that side.
+        """
+        sent = [*self._send(up, self.above), *self._send(down, self.below)]
+        lower, first = self._receive(from_below, self.below, like)
+        upper, second = self._receive(from_above, self.above, like)
+        with self.ranks.reaching():
+            self.ranks.mesh.move()
+
+        def wait() -> Received:
+            with self.ranks.reaching():
+                self.ranks.mesh.finish([*sent, *first, *second])
+            return lower, upper
+
+        return wait
+
+    def _send(self, parts: Sequence[Tensor], to: int | None) -> list[Message]:
+        if to is None or not parts:
+            return []
+        whole = torch.cat([part.reshape(-1) for part in parts])
+        self.ranks.sent += whole.nbytes
+        return [self.ranks.mesh.send(to, whole)]
+
+    def _receive(self, widths: Sequence[int], source: int | None, like: Tensor) -> tuple[list[Tensor], list[Message]]:
+        if source is None or not widths:
+            return [], []
+        rows = len(like)
+        whole = like.new_empty(rows * sum(widths))
+        parts = torch.split(whole, [rows * width for width in widths])
+        coming = [self.ranks.mesh.receive(source, whole)]
+        return [part.view(rows, width) for part, width in zip(parts, widths, strict=True)], coming
+
 
 class LayerParallel:
     """A P-TNCN whose layers are on several ranks. The first rank has the layer next to the observation.
 
     Arguments:
-        net: the same on all ranks, and from now on to be used through this object only.
-        ranks: the ranks that share it; all of the process group by default.
-        layers: how many layers each rank has; as many as the others by default.
+        net: the same network on all ranks; from now on, use it only through this object.
+        ranks: the ranks that share it; by default all of the process group.
+        layers: number of layers of each rank; by default they are divided evenly.
     """
 
     kind = PTNCN.kind
@@ -66,7 +120,7 @@ class LayerParallel:
     def step(
         self, x: Tensor | None, state: PTNCNState, *, learn: bool = True, mask: Tensor | None = None
     ) -> Tensor | None:
-        """(B, n₀) the prediction, on the first rank, which alone needs `x`; all ranks need the mask."""
+        """(B, n₀) the prediction, on the first rank; only that one needs `x`, but all need the mask."""
         net, like = self.net, state.corrected
         mask = check_mask(mask, state.batch_size, like.device)
         if self.first:
@@ -127,7 +181,7 @@ class _Step:
         self.observed = None if mask is None else mask[:, None].to(x.dtype)
         self.layers: list[Layer] = self.net.layers[shared.held]
         sizes = self.net.sizes
-        self.below = [] if shared.first else [sizes[shared.held.start]]  # widths of what may come
+        self.below = [] if shared.first else [sizes[shared.held.start]]  # widths of messages that may arrive
         self.above = [] if shared.last else [sizes[shared.held.stop + 1]]
         self.lowest, self.highest = [sizes[shared.held.start + 1]], [sizes[shared.held.stop]]
 
@@ -144,7 +198,7 @@ class _Step:
             usual = None if net.feedback is None else net.feedback.mean[shared.held]
             e_z = equations.displacements(guess, y, back, usual, self.layers, self.config)
         both = state.uncorrected is not None
-        coming = shared.neighbours.exchange(  # on its way while the layers learn
+        coming = shared.neighbours.exchange(  # in transit while the layers learn
             up=[y[-1]],
             down=[y[0], z[0]] if both else [y[0]],
             from_below=self.below,

@@ -1,8 +1,8 @@
 """Connections between all ranks, served by the thread that computes.
 
-The exchanges of a step are small and many. gloo hands each of them to threads of its own, which wait for their turn
-where every core has a rank to compute for: about a millisecond an exchange. Here the rank itself reads and writes TCP
-sockets, and looks for data for a short while before it sleeps.
+A step has many small exchanges. gloo hands each to its own threads, which wait for a core if every core runs a rank:
+about a millisecond per exchange. Here the rank itself reads and writes TCP sockets, and polls for a short while before
+it sleeps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch import Tensor
 from ptncn.system import usable_cores
 
 SPIN = 0.002
-"""Seconds that a rank looks for data before it sleeps, where all ranks of the host have cores of their own."""
+"""Seconds that a rank polls before it sleeps, if every rank of the host has its own core."""
 WORD, TOKEN = 64, 16
 """Bytes of an address, and of the token with which a rank connects."""
 
@@ -34,7 +34,7 @@ class Message:
     __slots__ = ("left", "view")
 
     def __init__(self, tensor: Tensor) -> None:
-        self.view = tensor.reshape(-1).numpy().view("uint8").data  # which keeps the memory alive
+        self.view = tensor.reshape(-1).numpy().view("uint8").data  # keeps the memory alive
         self.left = len(self.view)
 
 
@@ -72,7 +72,7 @@ class Mesh:
                 self._sleep()
 
     def move(self) -> bool:
-        """Send and receive what is possible without waiting; returns whether that was anything."""
+        """Send and receive as much as possible without waiting; returns whether anything moved."""
         moved = False
         for peer, connection in self._sockets.items():
             for queue, work in ((self._out[peer], connection.send), (self._in[peer], connection.recv_into)):
@@ -137,7 +137,7 @@ def _connected(rank: int, size: int, group: dist.ProcessGroup | None, timeout: f
             shown = guest.recv(TOKEN + 4, socket.MSG_WAITALL)
             if secrets.compare_digest(shown[:TOKEN], token):
                 sockets[int.from_bytes(shown[TOKEN:], "little")] = guest
-            else:  # some other program
+            else:  # another program
                 guest.close()
     for connection in sockets.values():
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -146,14 +146,14 @@ def _connected(rank: int, size: int, group: dist.ProcessGroup | None, timeout: f
 
 
 def _own_address() -> str:
-    """The address under which this host reaches the one where ranks meet."""
+    """The address of this host, as seen from the rendezvous host."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((os.environ.get("MASTER_ADDR", "127.0.0.1"), int(os.environ.get("MASTER_PORT", 0)) or 1))
         return str(probe.getsockname()[0])
 
 
 def _words(own: str, size: int, group: dist.ProcessGroup | None) -> list[str]:
-    """A word of each rank, through the process group."""
+    """Exchange a word of each rank through the process group."""
     word = torch.frombuffer(bytearray(own.encode().ljust(WORD)), dtype=torch.uint8)
     words = [torch.empty(WORD, dtype=torch.uint8) for _ in range(size)]
     dist.all_gather(words, word, group=group)

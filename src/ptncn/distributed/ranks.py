@@ -16,9 +16,9 @@ from ptncn.distributed.mesh import Mesh, Message
 from ptncn.system import one_line
 
 WORD = 64
-"""Bytes of a value that ranks compare."""
+"""Compared bytes of a value."""
 PATIENCE = timedelta(minutes=5)
-"""How long a rank waits for the others before it considers them lost."""
+"""Time after which a rank considers the others lost."""
 
 
 class RanksError(ValueError):
@@ -128,7 +128,7 @@ class Ranks:
         self._under_way.clear()
 
     def add_up(self, value: Tensor) -> Tensor:
-        """The sum over all ranks, in place, in the order of ranks: all of them have the same bits."""
+        """The sum over all ranks, in place and in the order of ranks, so that all have the same bits."""
         parts = self.gather_rows(value.reshape(1, -1), self.size)
         self.arrive()
         return value.copy_(parts.sum(0).view_as(value))
@@ -140,7 +140,7 @@ class Ranks:
         return value
 
     def spread_rows(self, value: Tensor, source: int) -> Tensor:
-        """The same for a tensor whose number of rows the others do not know."""
+        """The same for a tensor whose number of rows is unknown to the others."""
         rows = int(self.spread(torch.tensor([len(value)]), source))
         value = value.contiguous() if rows == len(value) else value.new_empty(rows, *value.shape[1:])
         return self.spread(value, source) if rows else value
@@ -152,7 +152,7 @@ class Ranks:
         return [bool(flag) for flag in raised.any(0)]
 
     def check_same(self, values: Mapping[str, str]) -> None:
-        """Compare named values, of which `WORD` bytes count, and say where ranks differ. All ranks raise alike."""
+        """Compare named values, up to `WORD` bytes each; all ranks raise the same error if any differ."""
         words = b"".join(value.encode()[:WORD].ljust(WORD) for value in values.values())
         given = torch.frombuffer(bytearray(words), dtype=torch.uint8).view(1, -1)
         everyone = self.gather_rows(given, self.size)
@@ -182,7 +182,7 @@ class Ranks:
 
 
 def _padded(own: Tensor, rows: int) -> Tensor:
-    """The same without gaps, with rows of zeros at its end."""
+    """The same as a contiguous tensor, padded with rows of zeros."""
     if len(own) == rows:
         return own.contiguous()
     return torch.cat([own, own.new_zeros(rows - len(own), *own.shape[1:])])

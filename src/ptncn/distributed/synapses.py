@@ -94,7 +94,7 @@ class _Shared(Synapses):
 
 
 class RowSynapses(_Shared):
-    """Every rank has all the weights, sends some rows of the batch through them, and learns from all rows."""
+    """Every rank has all weights, passes some rows of the batch through them, and learns from all rows."""
 
     def __init__(self, weight: Tensor, ranks: Ranks) -> None:
         super().__init__(weight)
@@ -109,7 +109,7 @@ class RowSynapses(_Shared):
 
 
 class UnitSynapses(_Shared):
-    """Every rank has the weights to some of the units, sends all rows to those, and learns what they receive."""
+    """Every rank has the weights to some of the units, and passes all rows to them."""
 
     def __init__(self, weight: Tensor, ranks: Ranks) -> None:
         self.ranks, self.units = ranks, weight.shape[1]
@@ -141,7 +141,7 @@ class UnitSynapses(_Shared):
         return False
 
     def gathered(self, own: Tensor) -> Tensor:
-        """(from, to) of the columns that each rank has."""
+        """(from, to) of the columns of each rank."""
         gathered = self.ranks.gather_columns(own, self.units)
         self.ranks.arrive()
         return gathered

@@ -1,4 +1,4 @@
-"""Rows as dicts whose columns come and go, for learners with a fixed number of inputs; the base of River estimators."""
+"""Rows as dicts whose columns may change, for learners with a fixed number of inputs; bases of the River estimators."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ptncn.streaming.options import HIDDEN, TARGET, default_learner
 from ptncn.streaming.predictor import TARGETS, Guess, Predictor
 
 Key = tuple[str, Hashable]
-"""What a column is for, "x" or "y", and its name: a feature and a target may be called the same."""
+"""The role of a column, "x" or "y", and its name: a feature and a target may have the same name."""
 
 
 def numbers_of(role: str, values: Mapping[Hashable, Any] | None) -> dict[Key, float]:
-    """The numbers of a row; None is not observed, and what is neither, such as text and dates, is left out."""
+    """The numbers of a row. None means not observed; anything else, such as text or a date, is ignored."""
     row: dict[Key, float] = {}
     for name, value in (values or {}).items():
         if value is None:
@@ -32,22 +32,22 @@ def numbers_of(role: str, values: Mapping[Hashable, Any] | None) -> dict[Key, fl
         elif isinstance(value, numbers.Real | np.bool_):
             row[role, name] = number = float(value)
             if not -LARGEST < number < LARGEST and number == number:
-                raise ValueError(f"{name!r} is {number}: a finite number, or None where nothing was observed")
+                raise ValueError(f"{name!r}: expected a finite number, or None if it was not observed, got {number}")
     return row
 
 
 class NamedRows:
-    """A learner that is made when the first row comes, and then sees one row after another.
+    """A learner that is built when the first row arrives, and then sees one row at a time.
 
-    The first row's columns get an input each, and `spare` inputs are kept for columns that appear later, in the order
-    of their appearance. Once all are taken, new columns are left out. Inputs without a column, and columns that a row
-    lacks, are filled in with the learner's own prediction, so that their error is zero and teaches nothing.
+    Each column of the first row gets an input, and `spare` inputs are reserved for columns that appear later. Once
+    these are used up, new columns are ignored. Unused inputs, and columns that a row lacks, are filled in with the
+    learner's own prediction, so their error is zero and nothing is learnt from them.
 
-    Columns that appear together are taken in the order of their names, so that the order of a dict means nothing.
+    Columns that appear together are sorted by name, so the order of a dict does not matter.
     """
 
     def __init__(self, *, target: str, spare: int, settings: Mapping[str, Any]) -> None:
-        """`settings` are those of `default_learner`."""
+        """`settings` are the arguments of `default_learner`."""
         if target not in TARGETS:
             raise ValueError(f"target: expected one of {', '.join(TARGETS)}, got {target!r}")
         if spare < 0:
@@ -61,7 +61,7 @@ class NamedRows:
         return 0 if self.predictor is None else self._width
 
     def admit(self, *parts: Mapping[Key, float]) -> None:
-        """Give new columns their inputs; with the first of them the learner is made."""
+        """Assign inputs to new columns; the first call with any column builds the learner."""
         new = sorted({key for part in parts for key in part if key not in self.places}, key=_by_name)
         if self.predictor is None and new:
             self._width = len(new) + self.spare
@@ -72,7 +72,7 @@ class NamedRows:
             self.places[key] = len(self.places)
 
     def observe(self, row: Mapping[Key, float], *, learn: bool) -> Guess | None:
-        """What was expected of a row, which is then seen; None as long as no column is known."""
+        """Predict a row, then show it to the learner; None before the first column is known."""
         if self.predictor is None:
             return None
         values = np.full(self._width, np.nan)
@@ -83,7 +83,7 @@ class NamedRows:
 
     @contextmanager
     def branch(self) -> Iterator[NamedRows]:
-        """Rows that go on from here, without anything changing here as long as they do not learn."""
+        """A branch that continues from here; as long as it does not learn, the original stays unchanged."""
         twin = object.__new__(NamedRows)
         twin.__dict__ |= self.__dict__
         if self.predictor is None:
@@ -93,7 +93,7 @@ class NamedRows:
             yield twin
 
     def __getstate__(self) -> dict[str, Any]:
-        """What the learner has learnt instead of the learner: a pickle that does not change unless that does."""
+        """A snapshot in place of the learner, so that the pickle only changes if something was learnt."""
         if self.predictor is None:
             return self.__dict__
         predictor: Any = copy.copy(self.predictor)
@@ -108,7 +108,7 @@ class NamedRows:
             self.predictor.learner.restore(_to_tensors(learnt))
 
     def named(self, role: str, values: Vector) -> dict[Any, float]:
-        """The columns of one role in (width,) values; 0 where nothing is known of a column yet."""
+        """The columns of one role in (width,) values; 0 for a column that was never observed."""
         found = {name: float(values[place]) for (part, name), place in self.places.items() if part == role}
         return {name: 0.0 if value != value else value for name, value in found.items()}
 
@@ -138,7 +138,7 @@ Row = dict[Key, float]
 
 
 class SequenceEstimator(base.Estimator):
-    """What the three have in common: the parameters, and the rows that the learner has seen."""
+    """Base of the estimators around a learner: their parameters, and the learner with its rows."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class SequenceEstimator(base.Estimator):
         hidden: tuple[int, ...] = HIDDEN,
         lr: float | None = None,
         target: str = TARGET,
-        spare: int = 0,
+        spare: int = 8,
         options: dict[str, Any] | None = None,
         seed: int | None = None,
     ) -> None:
@@ -178,17 +178,15 @@ class SequenceEstimator(base.Estimator):
 
 
 class TargetEstimator(SequenceEstimator):
-    """Targets that features go with.
+    """Base of estimators with features and targets.
 
-    The features of a row are known before its targets. So that they help to predict them, the learner sees the
-    features of a row together with the targets of the row before, and is asked what comes next: the targets of this
-    row, and the features of the row after.
+    The features of a row are known before its targets. To make use of them, the learner sees the features of a row
+    together with the targets of the previous row, and predicts what comes next: the targets of this row, and the
+    features of the next one.
     """
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self._owed: Row | None = None
-        """The targets of the last row, which the learner sees with the next."""
+    _owed: Row | None = None
+    """The targets of the last row, which the learner sees together with the next features."""
 
     def _learn(self, features: Row, targets: Row) -> None:
         self._rows.admit(features, targets)
@@ -196,7 +194,7 @@ class TargetEstimator(SequenceEstimator):
         self._owed = targets
 
     def _expect(self, features: Sequence[Row]) -> list[dict[Any, float]]:
-        """The targets of rows to come, of which the features are known. Each is taken for what happened."""
+        """Predict the targets of future rows from their features; each prediction is fed back as if observed."""
         ahead = [*features, {}]
         ahead[0] = {**ahead[0], **(self._owed or {})}
         with self._rows.branch() as rows:

@@ -20,50 +20,50 @@ from ptncn.streaming.stream import Stream
 BLOCK = 256
 
 EXPECTED_FAILED_CHECKS = {
-    "check_methods_sample_order_invariance": "rows are consecutive time steps: their order is what is learnt",
-    "check_methods_subset_invariance": "rows are consecutive time steps: what is predicted depends on the rows before",
+    "check_methods_sample_order_invariance": "rows are consecutive time steps, so their order matters",
+    "check_methods_subset_invariance": "rows are consecutive time steps, so predictions depend on earlier rows",
 }
 """For `sklearn.utils.estimator_checks.check_estimator`."""
 
 
 class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Learns from rows that follow one another in time, in one pass and without a window.
+    """Learns from rows that are consecutive time steps, in one pass and without a window.
 
-    With `y`, the targets of a row are predicted from its features and all rows before: at row t the learner sees x_t
-    and y_{t−1}, and predicts what comes next, y_t and x_{t+1}. Without `y` the rows themselves are forecast.
+    With `y`, the targets of a row are predicted from its features and all earlier rows: at row t the learner sees x_t
+    and y_{t−1}, and predicts what comes next, y_t and x_{t+1}. Without `y`, the rows themselves are forecast.
 
-    `predict(X)` takes the rows for those that follow the last ones learnt, and changes nothing. With targets it is
-    row i's targets, where those of the rows before in X are not known and filled in with what was predicted.
-    Without, entry i is the row that is expected after row i, so that the last one lies in the future.
+    `predict(X)` assumes that the rows of `X` follow the last rows learnt, and changes nothing. With targets, entry i
+    holds the targets of row i; the unknown targets of earlier rows in `X` are replaced by their predictions. Without
+    targets, entry i is the prediction of row i + 1, so the last entry lies in the future.
 
-    NaN is not observed: it is filled in with the prediction, and nothing is learnt from it.
+    NaN means not observed: it is replaced by the prediction, and nothing is learnt from it.
 
     Parameters
     ----------
     learner : str
-        The name of any learner of `ptncn.learners`.
+        Name of a learner in `ptncn.learners`.
     hidden : tuple of int
         Units of each layer.
     lr : float or None
-        Step size; None is the learner's own.
+        Step size; None for the learner's default.
     target : {"level", "change", "both"} or None
-        What the learner sees of each column: its level, its change since the last row, or both. None is "level" with
-        targets, whose predicted changes would add up their errors, and "both" without.
+        What the learner sees of each column: its level, its change since the last row, or both. None is "both" without
+        targets and "level" with targets, since the errors of predicted changes would add up.
     passes : int
-        How often `fit` goes over the rows.
+        Number of passes of `fit` over the rows.
     options : dict or None
         Further options of the learner.
     random_state : int, RandomState instance or None
-        Of the initial weights.
+        Seed for weight initialisation.
 
     Attributes
     ----------
     learner_ : Learner
-        What was learnt.
+        The trained learner.
     n_features_in_ : int
-        Columns of X.
+        Number of columns of X.
     n_outputs_ : int
-        Targets, or columns of X without any.
+        Number of targets; without targets, of columns of X.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Forget everything and learn from the rows of `X`, and of `y` where there are targets."""
+        """Start anew and learn from the rows of `X` and, if there are targets, of `y`."""
         if self.passes < 1:
             raise ValueError(f"passes: expected at least 1, got {self.passes}")
         rows, targets = self._check(X, y, reset=True)
@@ -105,7 +105,7 @@ class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Go on learning with rows that follow those before."""
+        """Continue learning with rows that follow the last ones."""
         first = not hasattr(self, "_predictor")
         rows, targets = self._check(X, y, reset=first)
         if first:
@@ -113,14 +113,14 @@ class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  
         elif (targets is not None) != self._with_targets or (
             targets is not None and targets.shape[1] != self.n_outputs_
         ):
-            given = "no y" if targets is None else f"y of {targets.shape[1]} columns"
-            known = f"{self.n_outputs_} columns" if self._with_targets else "none"
-            raise ValueError(f"{given}: the rows before had {known}")
+            given = "none" if targets is None else str(targets.shape[1])
+            known = str(self.n_outputs_) if self._with_targets else "none"
+            raise ValueError(f"y: expected as many columns as before, {known}, got {given}")
         self._learn(rows, targets)
         return self
 
     def predict(self, X: ArrayLike) -> Vector:
-        """(n, n_outputs_), or (n,) where y was one-dimensional."""
+        """(n, n_outputs_), or (n,) if y was one-dimensional."""
         check_is_fitted(self)
         rows = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
         unknown = np.full(self._width, np.nan)
@@ -134,12 +134,12 @@ class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  
         return predictions[:, 0] if self._flat else predictions
 
     def score(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
-        """R² of the predicted targets; without targets, of each row after the first as it was expected before."""
+        """R² of the predicted targets; without targets, of the predictions of each row but the first."""
         predictions = self.predict(X)
         if not self._with_targets:
             X = np.asarray(X, dtype=np.float64)
             if len(X) < 2:
-                raise ValueError("score wants at least 2 rows: the first is not expected by any other")
+                raise ValueError(f"X: expected at least 2 rows, since the first cannot be predicted, got {len(X)}")
             y, predictions = X[1:], predictions[:-1]
             sample_weight = None if sample_weight is None else np.asarray(sample_weight)[1:]
         return float(r2_score(y, predictions, sample_weight=sample_weight))
@@ -148,7 +148,7 @@ class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  
         tags = super().__sklearn_tags__()
         tags.target_tags.required = False
         tags.input_tags.allow_nan = True
-        tags.regressor_tags.poor_score = True  # the checks' 200 rows are in no order, and are seen once
+        tags.regressor_tags.poor_score = True  # the checks have 200 rows in no order
         return tags
 
     def _check(self, X: ArrayLike, y: ArrayLike | None, *, reset: bool) -> tuple[Vector, Vector | None]:
@@ -164,7 +164,7 @@ class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  
         return rows, targets.reshape(len(targets), -1)
 
     def _begin(self, targets: Vector | None) -> None:
-        """Make a learner for as many columns as there are, the targets first."""
+        """Build a learner for the targets and the columns of X, in this order."""
         self._with_targets = targets is not None
         self._flat = self._with_targets and self._flat
         owed = 0 if targets is None else targets.shape[1]
@@ -184,7 +184,7 @@ class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  
         self._owed = np.full(owed, np.nan)
 
     def _rewind(self) -> None:
-        """A new sequence for what was learnt until now; the scales are kept."""
+        """Begin a new sequence with the same learner and scales."""
         scaler = self._predictor.scaler
         self.learner_.end(self._predictor.state)
         self._predictor = Predictor(self.learner_, self._target, np.zeros(self._width, dtype=bool))
@@ -201,22 +201,22 @@ class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  
 class StreamRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """The forecaster of `ptncn stream`: it combines a network with seasons and last values, and gives intervals.
 
-    Rows are consecutive time steps. The targets `y` are forecast from all rows before; the features `X` are known
-    before the targets of their row, and correct the forecast. `predict(X)` takes the rows for those that follow the
-    last ones learnt, and changes nothing. NaN in `X` is not observed.
+    Rows are consecutive time steps. The targets `y` are forecast from all earlier rows; the features `X`, which are
+    known before the targets of their row, correct the forecast. `predict(X)` assumes that the rows of `X` follow the
+    last rows learnt, and changes nothing. NaN in `X` means not observed.
 
     Parameters
     ----------
     horizon : int
-        Steps ahead that are learnt directly. Further ones are forecast from forecasts.
+        Steps ahead that are learnt directly; further steps are forecast from forecasts.
     level : float
         Probability that a value lies within its interval.
     season : int or None
-        Rows of a season, such as 24; None looks for one.
+        Length of a season in rows, such as 24; None detects it.
     hidden : tuple of int
         Units of each layer.
     lr : float or None
-        Step size; None is the learner's own.
+        Step size; None for the learner's default.
     options : dict or None
         Further options of `ptncn.streaming.Stream`.
     random_state : int, RandomState instance or None
@@ -225,11 +225,11 @@ class StreamRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
     Attributes
     ----------
     stream_ : Stream
-        What was learnt.
+        The trained stream.
     n_features_in_ : int
-        Columns of X.
+        Number of columns of X.
     n_outputs_ : int
-        Targets.
+        Number of targets.
 
     Examples
     --------
@@ -262,15 +262,15 @@ class StreamRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget everything and learn from the rows of `X` and `y`."""
+        """Start anew and learn from the rows of `X` and `y`."""
         return self._learn(X, y, reset=True)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Go on learning with rows that follow those before."""
+        """Continue learning with rows that follow the last ones."""
         return self._learn(X, y, reset=not hasattr(self, "stream_"))
 
     def predict(self, X: ArrayLike, return_interval: bool = False) -> Any:
-        """(n, n_outputs_) targets, or (n,) where y was one-dimensional; with `return_interval` also their bounds."""
+        """(n, n_outputs_) targets, or (n,) if y was one-dimensional; with `return_interval` also their bounds."""
         check_is_fitted(self)
         rows = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
         known = [dict(zip(self._names("x", rows), row, strict=True)) for row in rows.tolist()]
@@ -284,7 +284,7 @@ class StreamRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.allow_nan = True
-        tags.regressor_tags.poor_score = True  # the checks' 200 rows are in no order, and are seen once
+        tags.regressor_tags.poor_score = True  # the checks have 200 rows in no order
         return tags
 
     def _learn(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> Self:
@@ -296,7 +296,7 @@ class StreamRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
             self.stream_ = self._make_stream(rows, targets.reshape(len(rows), -1))
         targets = targets.reshape(len(rows), -1)
         if targets.shape[1] != self.n_outputs_:
-            raise ValueError(f"y: expected {self.n_outputs_} columns, as in the rows before, got {targets.shape[1]}")
+            raise ValueError(f"y: expected {self.n_outputs_} columns, as before, got {targets.shape[1]}")
         names = (*self._names("x", rows), *self._names("y", targets))
         both = np.concatenate((rows, targets), axis=1)
         for start in range(0, len(both), BLOCK):

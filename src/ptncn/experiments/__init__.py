@@ -27,11 +27,3 @@ EXPERIMENTS: Registry[Experiment] = Registry(
     },
 )
 """In the order of the paper."""
-
-
-def find_experiment(name: str) -> Experiment:
-    """
-    >>> find_experiment("zero-shot").about
-    'table III: objects never seen before, with frozen weights'
-    """
-    return EXPERIMENTS.find(name)

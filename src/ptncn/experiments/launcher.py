@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from ptncn.experiments import find_experiment
+from ptncn.experiments import EXPERIMENTS
 from ptncn.experiments.phases import stable, training_run
 from ptncn.experiments.run import Interrupted, Reporter, RunContext, RunSpec, Stop
 from ptncn.experiments.runner import Result, train
@@ -42,7 +42,7 @@ def launch(specs: Sequence[RunSpec], options: LaunchOptions, report: Callable[[s
     """Carry out all runs, shared trainings first. Each run writes its result to its record."""
     trainings: dict[str, RunSpec] = {}
     for spec in specs:
-        for training in find_experiment(spec.experiment).trains(spec):
+        for training in EXPERIMENTS.find(spec.experiment).trains(spec):
             trainings.setdefault(training_run(training).folder, training)
     for stage, only_train in ((list(trainings.values()), True), (list(specs), False)):
         if options.processes == 1:
@@ -62,7 +62,7 @@ def _carry_out(spec: RunSpec, only_train: bool, options: LaunchOptions, stop: St
     context = RunContext(options.runs, options.resume, fresh, options.every, Reporter(quiet=quiet), stop)
     with threads(_threads(spec, only_train, options)):
         if not only_train:
-            experiment = find_experiment(spec.experiment)
+            experiment = EXPERIMENTS.find(spec.experiment)
             perform(spec, experiment.run, experiment.values(spec), context, options.out)
             return
         try:
@@ -75,7 +75,7 @@ def _carry_out(spec: RunSpec, only_train: bool, options: LaunchOptions, stop: St
 
 def _threads(spec: RunSpec, only_train: bool, options: LaunchOptions) -> int | None:
     """One thread for small networks, an equal share of the cores for processes, otherwise torch's default."""
-    small = spec.config.units < 100 if only_train else find_experiment(spec.experiment).single_thread
+    small = spec.config.units < 100 if only_train else EXPERIMENTS.find(spec.experiment).single_thread
     if small or spec.scale == "smoke":
         return 1
     return None if options.processes == 1 else max(1, usable_cores() // options.processes)

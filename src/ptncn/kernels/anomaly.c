@@ -1,4 +1,4 @@
-/* How unusual one row of many streams is: the compiled form of `ptncn.streaming.anomaly.reference`, which explains the
+/* Anomaly scores of many streams: the compiled form of `ptncn.streaming.anomaly.reference`, which explains the
  * model. A stream's state is one row of doubles: COMMON numbers, then OWN numbers for each column. */
 #include <math.h>
 #include <stdint.h>
@@ -42,8 +42,8 @@ typedef struct {
 static inline double larger(double a, double b) { return a > b ? a : b; }
 static inline double smaller(double a, double b) { return a < b ? a : b; }
 
-/* How many nines x has: log10 of one over the chance to exceed it, by an exponential tail over a high quantile. The
- * quantile and the mean excess over it then follow x, which counts as at most twenty excesses. */
+/* The nines of x: log10 of one over the probability of exceeding it, by an exponential tail above a high quantile.
+ * Quantile and mean excess are then updated with x, clipped at twenty mean excesses. */
 static double nines(double *tail, double x, double least, const Setting *s) {
     double n = tail[NUMBER], excess = larger(tail[EXCESS], least), p = s->share, found = 0, top = -log10(p);
     if (n >= 30) {
@@ -64,7 +64,7 @@ static double nines(double *tail, double x, double least, const Setting *s) {
     return found;
 }
 
-/* The excess over the quantile where the tail begins; anything below is not unusual. */
+/* The excess over the quantile where the tail begins; values below are not unusual. */
 static double tail(double *x, int kind, double value, double least, const Setting *s) {
     double found = nines(x + TAILS + kind * PARTS, value, least, s);
     return found > -log10(s->share) ? found : 0;
@@ -74,8 +74,8 @@ static inline void follow(double *x, double value, double n, double rows) {
     *x += larger(1 / n, 1 / rows) * (value - *x);
 }
 
-/* How many nines a value has by each kind of event, where that is more than `found`; how far the level is from the mean
- * of all values, in their spread, is returned. */
+/* The nines of a value by each kind of event, where they exceed `found`; returns the distance of the level from the
+ * mean of all values, relative to their spread. */
 static double column(double *x, double y, double expected, const Setting *s, double *found) {
     double n = x[SEEN] += 1, off = expected == expected ? y - expected : 0, error = fabs(off);
     if (n == 1) x[LEAST] = x[MOST] = x[LAST] = x[LEVEL] = x[BRIEF] = x[MEAN] = y;
@@ -105,7 +105,7 @@ static double column(double *x, double y, double expected, const Setting *s, dou
     double high = tail(x, LEVEL_HIGH, x[LEVEL], near, s), low = tail(x, LEVEL_LOW, -x[LEVEL], near, s);
     high = larger(high, tail(x, BRIEF_HIGH, x[BRIEF], near, s));
     low = larger(low, tail(x, BRIEF_LOW, -x[BRIEF], near, s));
-    if (surprise > 0) /* what was expected is not unusual, unless as a value */
+    if (surprise > 0) /* a predicted value is unusual only by its level or range */
         found[POINT] = larger(found[POINT], point), found[BURST_EVENT] = larger(found[BURST_EVENT], burst);
     if (!rests) {
         found[HIGH] = larger(found[HIGH], s->level_weight * high);
@@ -127,7 +127,7 @@ static inline int64_t step_of(double nines) {
     return step <= 0 ? 0 : step >= PAST - 1 ? PAST - 1 : (int64_t)step;
 }
 
-/* Whether an event begins, or gets much worse: after a peak only what is worse, for `hold` rows. */
+/* Whether an event starts or gets much worse; for `hold` rows after a peak, only a worse row counts. */
 static inline int begins(double found, double bar, int lasts, const Setting *s) {
     return found > LEAST_EVENT && found > bar * (lasts ? 1 + s->worse : 1);
 }
@@ -173,7 +173,7 @@ static void row(double *x, const double *y, const double *expected, const Settin
     double peak = larger(s->events ? x[ALARM_BAR] : 0, x[THRESHOLD]);
     if (event > x[ALARM_BAR] * (lasts ? 1 + s->worse : 1)) x[ALARM_BAR] = event, x[ALARM_LEFT] = (double)s->hold;
     else event = 0;
-    /* alarms follow the score that is shown: what begins no event comes after all that does */
+    /* alarms follow the published score: rows that start no event rank below all that do */
     double shown = s->events ? larger(event, found / (found + HALF)) : found;
     double overdraft = smaller(MOST_OVERDRAFT, OVERDRAFT * rate * x[COUNT]);
     x[BUDGET] = smaller(x[BUDGET] + rate, MOST_BUDGET);
@@ -182,7 +182,7 @@ static void row(double *x, const double *y, const double *expected, const Settin
     int alarm = over && (!same || shown > AGAIN * peak) && x[BUDGET] >= 1 - overdraft;
     x[ACTIVE] = over ? floor(smaller(TOGETHER, 0.2 / rate)) : larger(0, x[ACTIVE] - 1);
     if (alarm) x[BUDGET] -= 1, x[SINCE] = 0;
-    /* an event that does not end must not lower the threshold; where alarms are due, it falls faster */
+    /* a lasting event must not lower the threshold; while alarms are due, it falls faster */
     double move = alarm ? (1 - rate) * larger(1, 1 - x[BUDGET]) : over ? 4 * rate : -rate * larger(1, 2 * x[BUDGET] - 1);
     x[THRESHOLD] = larger(x[THRESHOLD] + (s->step + s->haste / rate) * move, LEAST_THRESHOLD);
     out[0] = event, out[1] = found, out[2] = (double)alarm, out[3] = (double)which;
@@ -193,7 +193,7 @@ EXPORT int64_t anomaly_size(const Setting *s) {
     return s->columns < 1 || s->columns > 1 << 20 || s->hold < 0 ? 0 : COMMON + s->columns * OWN;
 }
 
-/* Streams `rows` (count of them) of `state` (streams, width) each see one row; 0, or what was wrong. */
+/* Streams `rows` (count of them) of `state` (streams, width) each see one row; returns 0 or an error code. */
 EXPORT int64_t anomaly_step(const Setting *s, double *state, int64_t streams, int64_t width, const int64_t *rows,
                             int64_t count, const double *values, const double *expected, double *out) {
     if (!anomaly_size(s) || anomaly_size(s) != width) return 1;

@@ -1,4 +1,4 @@
-/* Functions that a library on Windows offers; elsewhere all that are not static are. */
+/* Exported functions of a library on Windows; elsewhere all functions that are not static are exported. */
 #ifndef PTNCN_EXPORT_H
 #define PTNCN_EXPORT_H
 

@@ -31,8 +31,8 @@
 #define LASTING 2000 /* rows of a longer mean of the errors; a usual error is at least this share of it: */
 #define LEAST_SHARE 0.1
 #define MIDDLE 0.01
-#define TINY 1e-150 /* smallest usual error that others are compared with: its square is a number */
-#define AWAKE 32 /* rows before the nonlinear units begin */
+#define TINY 1e-150 /* smallest usual error for comparisons: its square does not underflow */
+#define AWAKE 32 /* rows before the nonlinear units start */
 #define OUTGROWN 1.6
 #define MOST_GROWTH 3.0 /* of the logarithm */
 enum { NETWORK, LONG, SHORT, PROFILE, NONLINEAR = PROFILE + SEASONS };
@@ -43,7 +43,8 @@ typedef struct {
 } Setting;
 
 typedef struct {
-    int64_t n, groups, targets, slots; /* features; blocks of this kind in a stream; what shares P; rows kept */
+    int64_t n, groups, targets, slots; /* features; blocks of this kind in a stream; targets that share P; stored
+     * rows */
     int64_t P, W, usual, z, gain;
 } Block;
 
@@ -127,7 +128,7 @@ INLINE void add(double *restrict onto, const double *restrict x, double by, int6
 INLINE double larger(double a, double b) { return a > b ? a : b; }
 INLINE double within(double x, double limit) { return x > limit ? limit : x < -limit ? -limit : x; }
 
-/* P ← (P − k kᵀ / (μ + zᵀ k)) / μ with k = P z, of which the lower triangle is kept; the gain is k / (μ + zᵀ k). */
+/* P ← (P − k kᵀ / (μ + zᵀ k)) / μ with k = P z, of which the lower triangle is stored; the gain is k / (μ + zᵀ k). */
 INLINE void absorb(double *restrict P, const double *restrict z, double *restrict gain, double *restrict k, int64_t n,
                    double mu) {
     double *row = P;
@@ -142,7 +143,7 @@ INLINE void absorb(double *restrict P, const double *restrict z, double *restric
         for (int64_t j = 0; j <= i; j++) row[j] = (row[j] - gain[i] * k[j]) * faded;
 }
 
-/* Observe that weight j is 0, as in the prior, with the certainty that forgetting has taken from the prior. */
+/* An artificial observation that weight j is 0, as in the prior, which restores what forgetting took from the prior. */
 INLINE void pull(double *restrict P, double *restrict W, double *restrict k, int64_t n, int64_t targets, int64_t j,
                  double certainty) {
     for (int64_t i = 0; i < n; i++) k[i] = i < j ? P[j * (j + 1) / 2 + i] : P[i * (i + 1) / 2 + j];
@@ -151,7 +152,7 @@ INLINE void pull(double *restrict P, double *restrict W, double *restrict k, int
     for (int64_t i = 0; i < n; row += ++i) add(row, k, -q * k[i], i + 1);
 }
 
-/* The mean of what the experts say, weighted by their regrets; exact where all say the same. */
+/* The mean of the experts' forecasts, weighted by their regrets; exact if all are equal. */
 INLINE double mix(const double *restrict regret, const double *restrict square, const double *restrict said) {
     double weights[EXPERTS], moved[EXPERTS];
     for (int j = 0; j < EXPERTS; j++) {
@@ -165,7 +166,7 @@ INLINE double mix(const double *restrict regret, const double *restrict square, 
     return said[0] + (off + off_1) / (sum + sum_1);
 }
 
-/* What each expert would have gained, in usual errors. */
+/* The regret of each expert, in usual errors. */
 INLINE void regret_more(double *restrict regret, double *restrict square, const double *restrict said, double mixed,
                         double each, double fade) {
     for (int j = 0; j < EXPERTS; j++) {
@@ -185,26 +186,27 @@ typedef struct {
     const double *weights; /* of the nonlinear units: a row of biases, then one for each lag */
 } Run;
 
-/* A season that was set; 0 for none, and for what no season can be. */
+/* A valid season; 0 for none. */
 INLINE int64_t season_of(const Run *r, int64_t c, int k) {
     double season = r->x[r->at->season + c * SEASONS + k];
     return season >= 1 && season <= (double)(r->set->history / 2) ? (int64_t)season : 0;
 }
 
-/* A value a whole number of seasons before `time`, not after `known`; the last value where there is none. */
+/* The value a whole number of seasons before `time`, not after `known`; the last value if there is none. */
 INLINE double seasonal(const Run *r, int64_t c, int64_t season, int64_t time, int64_t ahead, double last) {
     int64_t back = season > 0 ? (ahead + season - 1) / season * season : 0, L = r->set->history;
     if (!back || back > time || back - ahead >= L) return last;
     return r->x[r->at->history + c * L + (time - back) % L];
 }
 
-/* Where what was made at `origin` for horizon h of column c is kept until it comes true. */
+/* The slot of a forecast made at `origin` for horizon h of column c, until its value arrives. */
 INLINE int64_t line(const Run *r, int64_t c, int64_t h, int64_t origin) {
     int64_t H = r->set->horizon;
     return c * (H * (H + 1) / 2) + h * (h + 1) / 2 + origin % (h + 1);
 }
 
-/* What the linear blocks make of the features in `slot`, in scales, for horizon h of column c; `base` is NaN for none. */
+/* The predictions of the linear blocks from the features in `slot`, in scales, for horizon h of column c; `base` is NaN
+ * for none. */
 INLINE void read_out(const Run *r, int64_t c, int64_t h, int64_t slot, double last, const double *seasonal_base,
                      double *base, double *pred) {
     for (int j = 0; j < NONLINEAR; j++) {
@@ -217,7 +219,7 @@ INLINE void read_out(const Run *r, int64_t c, int64_t h, int64_t slot, double la
     }
 }
 
-/* The experts for horizon h of column c, of what was known in `slot`: simple rules, then the outputs of the blocks. */
+/* The experts' forecasts for horizon h of column c from `slot`: simple rules, then the outputs of the blocks. */
 INLINE void experts(const Run *r, int64_t c, int64_t h, int64_t time, int64_t slot, const double *outputs, double *said) {
     int64_t at = slot * r->set->columns + c, season = season_of(r, c, 0), ahead = h + 1;
     double last = r->x[r->at->last + at], drift = r->x[r->at->drifts + at], growth = r->x[r->at->growths + at];
@@ -230,9 +232,8 @@ INLINE void experts(const Run *r, int64_t c, int64_t h, int64_t time, int64_t sl
     for (int j = 0; j < BLOCKS; j++) said[RULES + j] = outputs[j];
 }
 
-/* Bounds in units of the spread, each moved by a step where it was exceeded, and back a little where it was not. What
- * is owed of late, misses on either side beyond those allowed, widens both. `made` is what was said then: the forecast,
- * and how far below and above it the bounds were. */
+/* Move each bound, in units of the spread, out by a step if it was exceeded and slightly back otherwise. Recent excess
+ * misses widen both. `made` is the earlier forecast and the distances of its bounds. */
 INLINE void follow(const Setting *s, const double *made, double y, double n, double *low, double *high,
                    double *spread, double *owed) {
     double tail = (1 - s->level) / 2, rate = 1 / n > s->widen ? 1 / n : s->widen, error = y - made[0];
@@ -244,10 +245,10 @@ INLINE void follow(const Setting *s, const double *made, double y, double n, dou
     *spread += rate * (fabs(error) - *spread);
 }
 
-/* The row from which a block learns: before it there is no scale, or too few values for its lags. */
+/* The first row from which a block learns: before it there is no scale, or there are too few values for its lags. */
 INLINE int64_t begins(const Setting *s, int j) { return j == LONG && s->lags / 2 > SETTLED ? s->lags / 2 : SETTLED; }
 
-/* What was forecast of y, h + 1 steps before: weigh the experts anew, teach the blocks, move the bounds. */
+/* Evaluate the forecast of y made h + 1 steps before: reweight the experts, update the blocks, move the bounds. */
 INLINE void score(const Run *r, int64_t c, int64_t h, int64_t time, double y) {
     const Setting *s = r->set;
     const Layout *l = r->at;
@@ -287,7 +288,8 @@ INLINE void score(const Run *r, int64_t c, int64_t h, int64_t time, double y) {
     }
 }
 
-/* A column's value joins its history, scale and profiles; the value, or what stands in for a missing one. */
+/* Add a value to the history, scale and profiles of a column; returns the value, or the replacement of a missing
+ * one. */
 INLINE double take(const Run *r, int64_t c, int64_t time, double y) {
     const Setting *s = r->set;
     const Layout *l = r->at;
@@ -330,7 +332,7 @@ INLINE void learn(const Run *r, int j, int64_t group, int64_t slot, int64_t time
     int64_t n = b->n, which = slot * b->groups + group;
     double *P = r->x + b->P + group * (n * (n + 1) / 2), *W = r->x + b->W + group * b->targets * n;
     if (time < begins(r->set, j)) return;
-    double young = 1 - 1 / (YOUNG + (double)time); /* no more rows are remembered than were seen */
+    double young = 1 - 1 / (YOUNG + (double)time); /* the memory is at most the number of rows seen */
     if (mu < 1 && young < mu) mu = young;
     memcpy(r->x + b->z + which * n, r->z, (size_t)n * sizeof(double));
     absorb(P, r->z, r->x + b->gain + which * n, r->k, n, mu);
@@ -338,7 +340,7 @@ INLINE void learn(const Run *r, int j, int64_t group, int64_t slot, int64_t time
         pull(P, W, r->k, n, b->targets, time / EVERY % n, r->set->ridge * (1 - mu) * (double)(n * EVERY));
 }
 
-/* The root of a mean square that follows slowly, of which no row moves more than its share. */
+/* The root of a slow moving mean square, in which the influence of a row is bounded. */
 INLINE double measure(double *mean, double square, int64_t time) {
     double rate = time < MEMORY ? 1 / (double)(time + 1) : 1 / (double)MEMORY;
     if (time > 32 && *mean > 0 && square > CLIP * CLIP * *mean) square = CLIP * CLIP * *mean;
@@ -429,7 +431,8 @@ INLINE void observe(const Run *r, const double *y, const double *states, const d
             share = share < 0 ? 0 : share > 1 ? 1 : share;
             double *made = r->x + l->made + kept * 3;
             made[0] = said[0] + share * (mixed - said[0]);
-            spread *= exp(within(s->debt / (1 + (double)h / LATE) * r->x[l->owed + i], WIDEN)); /* what is late must not swing */
+            spread *= exp(within(s->debt / (1 + (double)h / LATE) * r->x[l->owed + i], WIDEN)); /* late feedback must
+             * not cause oscillations */
             made[1] = r->x[l->low + i] * spread, made[2] = r->x[l->high + i] * spread;
             forecast[i] = made[0], lower[i] = made[0] - made[1], upper[i] = made[0] + made[2];
         }
@@ -454,13 +457,13 @@ static Observe *best_observe(void) {
 static Observe *best_observe(void) { return observe_anywhere; }
 #endif
 
-/* How many doubles a stream of these sizes takes; 0 for sizes that cannot be. */
+/* The number of doubles of a stream of these sizes; 0 for invalid sizes. */
 EXPORT int64_t forecast_size(const Setting *setting) {
     Layout layout;
     return lay_out(setting, &layout) ? layout.total : 0;
 }
 
-/* Ask for what a stream will read, while another is at work: of many streams, few stay in the caches. */
+/* Prefetch the state of a stream while another is processed, since few of many streams stay in the caches. */
 static void fetch(const Layout *l, const double *x) {
 #ifdef __GNUC__
     __builtin_prefetch(x);
@@ -471,7 +474,8 @@ static void fetch(const Layout *l, const double *x) {
 }
 
 /* Streams `rows` each observe one of `count` rows, in order; a stream may occur more than once. Only streams whose
- * number is `part`, modulo `parts`, take theirs: several threads may share a call. Returns 0, or an error code. */
+ * number is `part` modulo `parts` are processed, so that several threads can share a
+ * call. Returns 0, or an error code. */
 EXPORT int64_t forecast_step(const Setting *setting, double *state, int64_t streams, int64_t width, const int64_t *rows,
                              int64_t count, const double *weights, const double *values, const double *states,
                              const double *extra, double *expected, double *forecast, double *lower, double *upper,

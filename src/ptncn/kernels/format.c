@@ -12,7 +12,7 @@ static const double POWERS[] = {1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3, 1e4,
 
 static char *put_slowly(char *out, double x) {
     const int length = snprintf(out, LONGEST, "%.9g", x);
-    char *comma = memchr(out, ',', (size_t)length); /* the decimal mark of some locales */
+    char *comma = memchr(out, ',', (size_t)length); /* the decimal comma of some locales */
     if (comma) *comma = '.';
     return out + length;
 }
@@ -30,7 +30,7 @@ static char *put(char *out, double x) {
     const double scaled = a * POWERS[12 - exponent]; /* by an exact power of ten, to nine digits before the point */
     uint64_t digits = (uint64_t)scaled;
     const double rest = scaled - (double)digits;
-    if (fabs(rest - 0.5) < 1e-6) return put_slowly(out, x); /* the product's own rounding could decide */
+    if (fabs(rest - 0.5) < 1e-6) return put_slowly(out, x); /* rounding of the product could change the result */
     digits += rest > 0.5;
     if (digits == 1000000000) digits = 100000000, exponent++;
     int count = 9;
@@ -53,8 +53,8 @@ static char *put(char *out, double x) {
     return out;
 }
 
-/* (rows, columns) numbers, a line for each row, with `columns` − 1 texts between them, which end at `ends`; a NaN is
- * written as `nothing`. The number of bytes written, or −1 where `room` might not suffice. */
+/* (rows, columns) numbers, a line for each row, with `columns` − 1 texts between them, which end at `ends`; NaN is
+ * written as `nothing`. Returns the number of bytes written, or −1 if `room` might not suffice. */
 EXPORT int64_t format_rows(
     const double *values, int64_t rows, int64_t columns, const char *between, const int64_t *ends, const char *nothing,
     char *out, int64_t room

@@ -79,7 +79,7 @@ static Span moved(Span span, int64_t floats) {
     return span;
 }
 
-/* One row for the network in a slot; `net` has matrices of its own, which are moved there */
+/* One row for the network in a slot; the matrices of `net` are a copy that is moved there */
 static int step_in_slot(const Network *of, Network *net, Step step, const Slots *slots, int64_t row) {
     const int64_t *n = net->sizes.data, n0 = n[0], slot = ((const int64_t *)slots->which.data)[row];
     const int64_t shift = slot * slots->stride, hidden = slots->y.count / slots->which.count;
@@ -96,7 +96,7 @@ static int step_in_slot(const Network *of, Network *net, Step step, const Slots 
     float *x = (float *)slots->x.data + row * n0, *y = (float *)slots->y.data + row * hidden;
     int64_t *steps = (int64_t *)slots->steps.data + slot, missing = 0;
     for (int64_t i = 0; i < n0; i++) missing += x[i] != x[i];
-    if (missing == n0 && !*steps) { /* nothing was seen yet that could stand in */
+    if (missing == n0 && !*steps) { /* there is no prediction yet to replace missing values */
         for (int64_t i = 0; i < hidden; i++) y[i] = 0;
         return DONE;
     }

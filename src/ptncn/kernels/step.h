@@ -85,11 +85,12 @@ enum { UNDIVIDED, BY_ROWS, BY_COLUMNS, SPLITS };                                
     F(int64_t, bytes) F(int64_t, version) F(int64_t, real_bytes) F(int64_t, from) F(int64_t, to)                  \
     F(int64_t, rows) F(int64_t, threads) F(Span, x) F(Span, weight) F(Span, out)
 
-/* Networks that differ in their numbers only, one in each slot of `room`, and rows for some of them. The network and the
- * step of the call describe slot 0. What is NaN in a row is filled in with the prediction of its network. */
+/* Networks that differ only in their numbers, one in each slot of `room`, and rows for some of them. The network and
+ * the step of the call describe slot 0. NaN in a row is replaced by the prediction of its network. */
 #define SLOTS_FIELDS(F)                                                                                           \
     F(int64_t, bytes) F(int64_t, version) F(int64_t, learn)                                                       \
-    F(int64_t, part) F(int64_t, parts)             /* only slots that are `part`, modulo `parts`, take their rows */ \
+    F(int64_t, part) F(int64_t, parts)             /* only rows of slots that are `part` modulo `parts` are
+     * processed */ \
     F(Span, room) F(int64_t, stride)               /* float (slots, stride): weights, moments and state of each */ \
     F(Span, steps)                                 /* int64_t (slots): rows that each has seen */                 \
     F(Span, which)                                 /* int64_t (rows): the slot of each row */                     \

@@ -1,4 +1,4 @@
-"""All learners but the P-TNCN, and the registry that makes any of them by name."""
+"""All learners except the P-TNCN, and the registry that builds any learner by name."""
 
 from ptncn.learners import entries as entries  # registers the package's own
 from ptncn.learners.registry import LEARNERS, Entry, Style, describe, make, names, option_names

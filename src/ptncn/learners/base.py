@@ -198,7 +198,7 @@ class RecurrentLearner(nn.Module):
         self.optimizer.zero_grad()
 
     def options(self) -> dict[str, Any]:
-        """The arguments of `make(kind, **options)` for an equal learner that has learnt nothing."""
+        """The arguments of `make(kind, **options)` that build an equal, untrained learner."""
         return dict(self._options)
 
     def snapshot(self) -> dict[str, Any]:

@@ -182,10 +182,10 @@ class ESN(nn.Module):
             readout_bias: give the readout a constant feature.
             washout: frames of each sequence that only drive the reservoir; they are scored, but not learnt from.
             dtype: "float32" or "float64".
-            ridge: penalty on the squared weights, the constant's included (ridge, rls; 0.01).
+            ridge: penalty on the squared weights, including that of the constant (ridge, rls; 0.01).
             floor: smallest probability, relative to that under zero logits (ridge, rls; 0.02).
             solve_every: learning steps between two solutions; by default it solves at the end only (ridge).
-            forgetting: weight of the past against one step later (rls; 1).
+            forgetting: factor on the weight of past frames at each step (rls; 1).
             optimizer: a name in `GRADIENT_OPTIMIZERS` (sgd; "rmsprop").
             lr: its step size (sgd; 0.001).
             clip: largest norm of the gradient (sgd; no limit).
@@ -312,7 +312,7 @@ class ESN(nn.Module):
         return self.output.mean(self.readout.link(self.readout(self._features(state))))
 
     def options(self) -> dict[str, Any]:
-        """The arguments of `make(kind, **options)` for an equal learner that has learnt nothing."""
+        """The arguments of `make(kind, **options)` that build an equal, untrained learner."""
         return dict(self._options)
 
     def snapshot(self) -> dict[str, Any]:

@@ -30,9 +30,9 @@ class FuturePredictor(UnrollingLearner):
     The loss is the mean over the predicted frames; with `conditional`, the decoder sees the true frame before each of
     them. A window has `context` + `horizon` frames; one that ends early is split in half.
 
-    The one-step prediction that the protocol asks for after each observation is the first frame of the decoder, started
-    from the current state of the encoder. It is trained only at the end of the context, so the model is not made for
-    these one-step errors; `dream` returns the frames it is made for.
+    The one-step prediction that the protocol requires after each observation is the first frame of the decoder, started
+    from the current state of the encoder. It is trained only at the end of the context, so one-step errors do not do
+    the model justice; `dream` returns the frames that it is trained to predict.
 
     >>> from ptncn.learners import make
     >>> learner = make("lstm-fp", input_size=4, hidden_size=8)

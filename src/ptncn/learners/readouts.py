@@ -132,8 +132,8 @@ class RLS(LeastSquares):
     block (Woodbury), forgotten together; λ is `forgetting`.
 
     With λ < 1 the prior ridge·I would be forgotten too, and P would grow without bound where the reservoir is silent.
-    Each step therefore restores what a step forgets of it, for one feature after another[^1], by an artificial frame
-    that is zero except for feature k, √(ridge (1 − λ) F), with the guess as its observation.
+    Each step therefore restores the prior of one feature in turn [^1], by an artificial frame that is zero except for
+    feature k, which is √(ridge (1 − λ) F), with the guess as its observation.
 
     [^1]: Gay: Dynamically regularized fast RLS with application to echo cancellation. ICASSP 1996.
     """

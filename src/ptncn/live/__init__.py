@@ -1,6 +1,6 @@
 """The live page: watch learners learn a moving world or a stream.
 
-The learner never waits for a visitor: it leaves its newest frame where the server finds it, whether or not a page is
+The learner never waits for a visitor: it publishes its newest frame, whether or not a page is
 open. All visitors of a page see, and change, the same world or stream.
 """
 

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 from ptncn.registry import unknown
 
 LARGEST = 4096
-"""Bytes of a visitor's message."""
+"""Maximum bytes of a visitor's message."""
 
 Check = Callable[[Any], Any]
-"""Takes the value of a message and returns it, or raises a ValueError."""
+"""Returns the valid value of a message, or raises ValueError."""
 
 
 class Command(NamedTuple):
@@ -75,13 +75,13 @@ class Visitor:
 
     def __init__(self) -> None:
         self.view: dict[str, Any] = {}
-        """What a stream's page shows this visitor."""
+        """The part of the stream that this visitor sees."""
         self.notices: deque[dict[str, Any]] = deque(maxlen=8)
-        """Answers that wait to be sent."""
+        """Pending answers."""
         self._sent: dict[str, Any] = {}
 
     def changed(self, topic: str, version: Any) -> bool:
-        """Whether this version of a topic is new to the visitor, who then has it."""
+        """Whether this version of a topic is new to the visitor; marks it as sent."""
         if self._sent.get(topic, self) == version:
             return False
         self._sent[topic] = version
@@ -145,7 +145,7 @@ def optional(check: Check) -> Check:
 
 
 def fields(**checks: Check) -> Check:
-    """An object with these fields and no others; one that is missing counts as null."""
+    """An object with exactly these fields; a missing one counts as null."""
 
     def check(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict) or not value.keys() <= checks.keys():

@@ -60,7 +60,7 @@ class Settings:
     speed: float = 0.1
     """Share of the range that an object moves per frame."""
     occlusion: int = 0
-    """Width in pixels of the upright bar in the middle that hides what is behind it."""
+    """Width in pixels of the vertical bar in the middle that hides what is behind it."""
 
 
 class World:
@@ -131,7 +131,7 @@ class World:
 
 
 def bar(width: int) -> tuple[int, int]:
-    """The columns that a bar of this width hides, the second one excluded.
+    """The range of columns that a bar of this width hides; the end is exclusive.
 
     >>> bar(8)
     (12, 20)
@@ -155,7 +155,7 @@ def load_clothes() -> tuple[Images, str]:
 
 @lru_cache(maxsize=1)
 def drawn_clothes() -> Images:
-    """Each image has a width, a height and a shade of its own.
+    """Images of random width, height and shade.
 
     >>> drawn_clothes().pixels.shape
     (500, 28, 28)

@@ -1,4 +1,4 @@
-"""How fast a recording is replayed: as it came, faster, by rows a second, or as fast as it goes."""
+"""The speed of a replay: by timestamps, in rows per second, or as fast as possible."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORMS = "1x, 60x, 20/s or max"
 
 
 class Pace:
-    """Says how many rows are due.
+    """Computes how many rows are due.
 
     Arguments:
         speed: "60x" follows the timestamps sixty times as fast, "20/s" gives twenty rows a second, "max" never waits.
@@ -60,7 +60,7 @@ class Pace:
         ahead = 0.0 if math.isnan(self._last) else (self._last - self._first) / self._factor - passed
         step = self._step / self._factor
         usual = statistics.median_low(self._steps) / self._factor if len(self._steps) > 1 else 0.0
-        if ahead > max(LONGEST_WAIT, 2 * usual):  # a gap: count from here, as if the row were due in a moment
+        if ahead > max(LONGEST_WAIT, 2 * usual):  # a gap: restart the clock shortly before this row
             self._first += (ahead - LONGEST_WAIT) * self._factor
             return 0
         return 0 if ahead > 0 else 1 if step <= 0 else min(most, int(-ahead / step) + 1)
@@ -93,7 +93,7 @@ class Pace:
 
 
 def parse_speed(speed: str) -> tuple[float | None, float | None]:
-    """The factor on the time of the recording and the rows a second; both None for "max".
+    """The factor on recorded time and the rows per second; both None for "max".
 
     >>> parse_speed("60x"), parse_speed("20/s"), parse_speed("max")
     ((60.0, None), (None, 20.0), (None, None))

@@ -29,8 +29,8 @@ FIXED: dict[str, dict[str, Any]] = {
 }
 """Options that were not searched."""
 SEARCHED: dict[str, dict[str, Any]] = {PTNCN: {"lr": 1.2e-3, "beta": 0.5}, LSTM: {"lr": 4.8e-3, "stride": 1}}
-"""The best of twelve settings each, on worlds that the page does not show: `benchmarks/live_rates.py`. Steps are larger
-than in the demo, because a visitor waits for minutes, not for 30,000 frames."""
+"""The best of twelve settings each, on worlds that the page does not show: `benchmarks/live_rates.py`. Step sizes are
+larger than in the demo, because a visitor watches for minutes, not for 30,000 frames."""
 EXACT_UNITS = 16
 """Units of an exact RTRL, whose step at equal size is too slow to watch."""
 SMOOTH = 0.05
@@ -38,7 +38,7 @@ SMOOTH = 0.05
 
 
 class Runner:
-    """A learner in the world: its state, its running error, its clock, and what was done to it."""
+    """A learner in the world: its state, running error, clock and lesions."""
 
     def __init__(self, name: str, learner: Learner, options: Mapping[str, Any], *, equal: bool = True) -> None:
         self.name, self.learner, self.equal = name, learner, equal
@@ -54,7 +54,7 @@ class Runner:
         self._lesions: dict[str, dict[str, Tensor]] = {}
 
     def show(self, x: Tensor, *, begins: bool, learn: bool, dream: bool) -> Tensor:
-        """(1, pixels) what the learner expected instead of `x`, which it then sees, unless it dreams."""
+        """(1, pixels) the prediction of `x`, which the learner then sees unless it dreams."""
         start = time.thread_time()
         if begins and not dream:
             self.learner.end(self.state)
@@ -93,7 +93,7 @@ class Runner:
         return list(self._lesions)
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything that `go_back` needs, independent of what is learnt from now on."""
+        """Everything that `go_back` needs, as a copy."""
         lesions = {part: {name: each.clone() for name, each in held.items()} for part, held in self._lesions.items()}
         running = self.error, self.milliseconds, list(self.surprise)
         return {
@@ -141,7 +141,7 @@ def make_pair(rival: str = LSTM, seed: int = 0, units: Sequence[int] = UNITS) ->
 
 
 def equal_units(name: str, weights: int) -> int:
-    """Hidden units with which a learner has about so many weights: their number is a quadratic in the units.
+    """Hidden units with which a learner has about this many weights, which are quadratic in the units.
 
     >>> equal_units("lstm-tbptt", 62_740)
     12

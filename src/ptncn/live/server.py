@@ -1,7 +1,7 @@
-"""Serves one page and its messages; everything comes from this machine and stays on it.
+"""Serve one page and its messages; nothing is loaded from or sent to other machines.
 
-A visitor who reads slowly misses frames and does not hold up the others: each has a coroutine that sends the newest
-frame once the last message has gone out.
+A visitor who reads slowly misses frames and does not delay others: each has a coroutine that sends the newest frame
+once the last message is sent.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from ptncn.live.messages import LARGEST, Check, Command, Visitor, number, option
 COOKIE = "ptncn-token"
 MOST_VISITORS = 16
 MOST_MESSAGES = 60
-"""Messages that a visitor may send in a second."""
+"""Maximum messages of a visitor per second."""
 LOOK = 0.008
-"""Seconds between two checks for something new."""
+"""Seconds between checks for updates."""
 PATIENCE = 30.0
-"""Seconds after which a visitor who takes no message is disconnected."""
+"""Seconds after which a visitor who accepts no message is disconnected."""
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".LICENSE": "text/plain"}
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -66,7 +66,7 @@ def make_app(page: Page, *, token: str | None = None) -> ASGIApp:
     """The application.
 
     Arguments:
-        token: what a visitor has to present; None admits anyone who uses a loopback name of this machine.
+        token: the token that visitors must present; None admits anyone who uses a loopback name of this machine.
     """
     static = {file.name: file.read_bytes() for file in (files("ptncn.live") / "static").iterdir() if file.is_file()}
     visitors: list[Visitor] = []
@@ -98,7 +98,7 @@ def make_app(page: Page, *, token: str | None = None) -> ASGIApp:
             await websocket.close(1013, f"{MOST_VISITORS} visitors are here already")
             return
         visitor = Visitor()
-        visitors.append(visitor)  # before anything is waited for, so that the limit holds
+        visitors.append(visitor)  # before the first await, so that the limit holds
         try:
             await websocket.accept()
             sending = asyncio.create_task(_send(page, run, websocket, visitor, visitors))
@@ -122,9 +122,9 @@ def make_app(page: Page, *, token: str | None = None) -> ASGIApp:
 
 
 async def _receive(page: Page, websocket: WebSocket, visitor: Visitor) -> int | None:
-    """Receive a visitor's messages; an invalid one is refused, with no other effect.
+    """Receive a visitor's messages; an invalid one is rejected and has no other effect.
 
-    Returns when the visitor is gone, or the code to close the connection with when a message was too much.
+    Returns when the visitor has left, or the code for closing the connection after a violation.
     """
     begun, count = time.monotonic(), 0
     while True:
@@ -143,7 +143,7 @@ async def _receive(page: Page, websocket: WebSocket, visitor: Visitor) -> int | 
 
 
 async def _send(page: Page, run: str, websocket: WebSocket, visitor: Visitor, visitors: list[Visitor]) -> None:
-    """Send what is new, as fast as the visitor takes it."""
+    """Send updates as fast as the visitor accepts them."""
     try:
         await _put(websocket, {"type": "hello", "page": page.name, "run": run, **page.hello()})
         while True:
@@ -154,7 +154,7 @@ async def _send(page: Page, run: str, websocket: WebSocket, visitor: Visitor, vi
             for news in page.news(visitor):
                 await _put(websocket, news)
             await asyncio.sleep(LOOK)
-    except (WebSocketDisconnect, RuntimeError):  # the visitor went away in the middle of a message
+    except (WebSocketDisconnect, RuntimeError):  # the visitor left during a message
         return
     except TimeoutError:
         await websocket.close(1008)
@@ -181,7 +181,7 @@ def _parse_range(query: QueryParams) -> tuple[str | None, float | None, float | 
 
 
 class Guard:
-    """Admits only requests to the right host, from this page, with the token if there is one."""
+    """Admits only requests to this host, from this page, and with the token if there is one."""
 
     def __init__(self, app: ASGIApp, token: str | None) -> None:
         self.app, self.token = app, token
@@ -234,7 +234,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Server:
-    """Listens at an address; `url` says where, with the token that any address but loopback needs."""
+    """Listens at an address; `url` includes the token that any address other than loopback needs."""
 
     def __init__(self, page: Page, host: str = "127.0.0.1", port: int = 0) -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET

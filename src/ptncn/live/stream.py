@@ -33,14 +33,14 @@ from ptncn.streaming.session import BLOCK, KEYED_BLOCK
 from ptncn.system import one_line
 
 ROWS, KEYED_ROWS = 100_000, 5_000
-"""Rows kept for looking back: of a single stream, and of each of many."""
+"""Rows kept in memory: of a single stream, and of each of many."""
 MOST_KEYS = 1_000
 MOST_TARGETS = 12
 MOST_ALARMS = 500
 LISTED = 100
-"""Keys in the list of a page."""
+"""Maximum keys in the list of a page."""
 PERIOD, SLOWER = 0.15, 20_000
-"""Seconds between two looks of a visitor, and the rows in sight that double them."""
+"""Seconds between updates of a visitor's view, and the visible rows that double this time."""
 SILENCE = 5.0
 """Seconds without a row after which visitors are told, and told again."""
 PARTS = ("", ".predicted", ".lower", ".upper", ".lower50", ".upper50")
@@ -48,9 +48,10 @@ NAMES = ("at", "row", "anomaly", "alarm", "drift", "against_copy")
 
 
 class StreamPage:
-    """What visitors see of a stream.
+    """The page of a stream.
 
-    `observe` takes each block of results from whatever runs the stream; `replay` runs it itself, at a pace.
+    `observe` receives each block of results from the code that runs the stream; `replay` runs it itself, at a given
+    pace.
     """
 
     name = "stream"
@@ -93,7 +94,7 @@ class StreamPage:
     # From the learner's thread
 
     def observe(self, results: Results) -> None:
-        """Keep what the page shows of a block."""
+        """Store what the page shows of a block."""
         if not len(results):
             return
         with self._lock:
@@ -120,7 +121,7 @@ class StreamPage:
         assert self.pace is not None
         most = BLOCK if self.stream.options.key is None else KEYED_BLOCK
         if self.stream.drift is not None:
-            most = 1  # a drift has to take effect before the next row
+            most = 1  # a drift must take effect before the next row
         try:
             while not self._stop.is_set():
                 due = self.pace.due(most)
@@ -151,7 +152,7 @@ class StreamPage:
 
     def finish(self) -> None:
         """The stream has ended; the page stays open."""
-        with self._lock:  # no change of the version may be lost, or a visitor would miss the last rows
+        with self._lock:  # no version change may be lost, else a visitor would miss the last rows
             self.ended = True
             self._version += 1
 
@@ -237,7 +238,7 @@ class StreamPage:
         }
 
     def receive(self, command: Command, visitor: Visitor) -> None:
-        """Show a visitor another part of the stream, take an alarm as seen, or change the pace of a replay."""
+        """Show a visitor another part of the stream, acknowledge an alarm, or change the pace of a replay."""
         kind, value = command
         if kind == "view":
             visitor.view = value
@@ -257,7 +258,7 @@ class StreamPage:
             self._version += 1
 
     def news(self, visitor: Visitor) -> list[bytes | dict[str, Any]]:
-        """The part of the stream that a visitor looks at, if anything is new about it."""
+        """The part of the stream that a visitor sees, if it has changed."""
         view, now = visitor.view, time.monotonic()
         rests = self.ended or (self.pace is not None and self.pace.paused)
         silence = 0 if rests else int((now - self._came) / SILENCE)  # that nothing comes is worth a message, too
@@ -271,7 +272,7 @@ class StreamPage:
         high = [*(column + 1 for column in low), ANOMALY, ALARM, DRIFT, AGAINST_COPY, ROW]
         bucket, thin = thin_out(rows, first, view["points"], low=low, high=high)
         header |= {"rows": len(thin), "columns": thin.shape[1], "fan": len(fan), "seen": len(rows), "bucket": bucket}
-        # columns, not rows: the chart wants an array for each series
+        # columns, not rows: the chart needs one array per series
         return [pack(header, thin.T.tobytes() + fan.transpose(2, 1, 0).tobytes())]
 
     def download(self, key: str | None, start: float | None, end: float | None) -> Iterator[str]:
@@ -297,7 +298,7 @@ class StreamPage:
             self._alarm_changes += 1
 
     def _cut(self, visitor: Visitor) -> tuple[dict[str, Any], int, Table, Table]:
-        """What a visitor looks at: a header, the number of the first row, a copy of the rows, and the forecast."""
+        """A visitor's view: a header, the number of the first row, a copy of the rows, and the forecast."""
         view, keyed = visitor.view, self.stream.options.key is not None
         key = view["key"] if keyed and view["key"] is not None else self._most_troubled()
         track = self._tracks.get(key)

@@ -14,15 +14,15 @@ from ptncn.streaming.results import FADING, Results
 Table = NDArray[np.float64]
 
 X, ROW, ANOMALY, ALARM, DRIFT, AGAINST_COPY, TARGETS = range(7)
-"""Columns of the ring; from `TARGETS` on there are six of each target: observed, predicted, and the bounds, the given
-ones and those of the middle half."""
+"""Columns of the ring; from `TARGETS` on there are six per target: observed, predicted, the bounds, and the inner
+bounds."""
 EACH = 6
 MIDDLE = 0.5
 """Probability of the inner bounds."""
 PAST = 1000
-"""Rows that an alarm is compared with, to say what is unusual about it."""
+"""Rows that an alarm is compared with to explain it."""
 RARE = 0.005
-"""Two explanations whose shares of rows differ by less are about as good; the simpler one is given."""
+"""Explanations whose shares of rows differ by less than this are about equally good; the simplest one is given."""
 
 
 @dataclass
@@ -30,15 +30,15 @@ class Alarm:
     """An alarm in the list of a page."""
 
     row: int
-    """The number of its row in the whole stream, which identifies it."""
+    """The number of its row in the stream, which identifies it."""
     x: float
     when: str | None
-    """Its timestamp, as it came."""
+    """Its timestamp in the original form."""
     key: str | None
     cause: str | None
-    """The target that it is about."""
+    """The target concerned."""
     why: str
-    """What is unusual about it, in words."""
+    """An explanation in words."""
     severity: float
     acknowledged: bool = False
 
@@ -55,12 +55,12 @@ class Track:
         self.trouble = 0.0
         """The sum of the severities of open alarms."""
         self.highest = 0.0
-        """The highest anomaly score of late, fading away."""
+        """The highest recent anomaly score, fading over time."""
         self._next = np.full((EACH - 2, targets), np.nan)
         self._error = self._copy_error = 0.0
 
     def add(self, results: Results, rows: NDArray[np.intp], x: Table, places: list[int]) -> None:
-        """Take over some rows of a block; `places` are the entries of the targets that are shown."""
+        """Add some rows of a block; `places` are the entries of the shown targets."""
         steps, n = results.steps, len(rows)
         table = np.empty((n, TARGETS + EACH * len(places)))
         table[:, X] = x
@@ -80,7 +80,7 @@ class Track:
         self.highest = max(self.highest * 0.995**n, float(scores.max()))
 
     def explain(self, skip: int, first: int | None = None) -> tuple[int, str] | None:
-        """Which target of the row `skip` rows before the newest stands out, and how, in words; None if none does.
+        """The target that stands out `skip` rows before the newest, and how, in words; None if none does.
 
         The target `first` is preferred to others that stand out as much.
         """
@@ -116,7 +116,7 @@ class Track:
         self.fan = self._middle.widen(made[-1:])[0]
 
     def _against_copy(self, error: Table, copied: Table) -> Table:
-        """The error as a share of that of copying the last row, after each row; older rows fade away."""
+        """The error relative to copying the last row, after each row, with exponential fading."""
         scored = ~(np.isnan(error) | np.isnan(copied))
         fade = FADING ** np.cumsum(scored)
         errors = fade * (self._error + np.cumsum(np.where(scored, error, 0.0) / fade))
@@ -128,8 +128,8 @@ class Track:
 
 
 def explanations(observed: Table, expected: Table) -> Iterator[tuple[float, str]]:
-    """What can be unusual about the last of some rows, the simplest first: for each, the share of the rows before it
-    that were at least as unusual, and words. These are the five ways in which a row can be rare: `docs/streams.md`.
+    """Possible explanations of the last row, the simplest first: the share of earlier rows that were at least as
+    unusual, and a text. These are the five ways in which a row can be rare: `docs/streams.md`.
 
     >>> quiet = np.sin(np.arange(300.0))
     >>> min(explanations(np.append(quiet, 8.0), np.append(quiet + 0.1, 0.5)))[1]
@@ -170,7 +170,7 @@ def in_words(value: float, digits: int = 4) -> str:
 
 
 def rolling(series: Table, window: int) -> Table:
-    """The mean of each value and those before it in the window, values that are missing left out; NaN at the start.
+    """The moving mean over a window, without missing values; NaN at the start.
 
     >>> rolling(np.array([1.0, 3.0, np.nan, 5.0]), 2)
     array([nan,  2.,  3.,  5.])
@@ -185,28 +185,28 @@ def rolling(series: Table, window: int) -> Table:
 
 
 class MiddleHalf:
-    """Bounds of the middle half of what comes, from bounds of one level, which is all that a stream gives.
+    """Bounds of the middle half of the values, derived from the bounds of a stream, which have one level.
 
-    They lie a share of the way from the forecast to the given bounds. A share is followed for each step ahead, side and
-    target: it grows where more than a quarter of the values lies beyond it, and shrinks where it is less.
+    They lie between the forecast and the given bounds, at a share that is tracked for each step ahead, side and target:
+    it grows if more than a quarter of the values lies beyond it, and shrinks otherwise.
     """
 
     START = 0.41
-    """Where errors are normal and the level is 0.9."""
+    """The share for normal errors and a level of 0.9."""
     RATE = 0.01
-    """How far a share moves with a row; a block of many rows moves it half of the way at most."""
+    """Change of a share per row; a block of many rows changes it by at most half."""
 
     def __init__(self) -> None:
         self._share: Table | None = None  # (h, 2, targets)
         self._made: Table | None = None  # (h, h, 3, targets) the last forecasts
 
     def widen(self, made: Table) -> Table:
-        """(n, h, 5, targets) forecasts and bounds, (n, h, 3, targets), with the inner ones added."""
+        """(n, h, 5, targets) forecasts and bounds (n, h, 3, targets), followed by the inner bounds."""
         share = self.START if self._share is None else self._share
         return np.concatenate([made, made[:, :, :1] + share * (made[:, :, 1:] - made[:, :, :1])], axis=2)
 
     def follow(self, observed: Table, made: Table) -> None:
-        """Learn from (n, targets) rows, and keep the forecasts that were made after them."""
+        """Learn from (n, targets) rows, and store the forecasts made after them."""
         n, h = made.shape[:2]
         if self._made is None or self._share is None:
             self._made, self._share = made[:0], np.full((h, 2, made.shape[3]), self.START)
@@ -275,12 +275,12 @@ class Ring:
 def thin_out(
     rows: Table, first: int, points: int, *, low: Sequence[int] = (), high: Sequence[int] = ()
 ) -> tuple[int, Table]:
-    """At most about `points` rows with the same outline: of each bucket of rows the lowest and the highest values.
+    """About `points` rows with the same outline: the lowest and highest values of each bucket of rows.
 
     A bucket gives two rows, the lowest values at its first x and the highest at its last, so that no peak is lost.
-    The columns `low` only give their lowest values, `high` only their highest. Buckets begin at multiples of their
-    size in the whole stream, counted from its beginning where `rows` is row `first`: what is drawn stays put while
-    new rows come. Returns the size of a bucket, 1 if nothing was thinned out, and the rows.
+    The columns `low` give only their lowest values, `high` only their highest. Buckets are aligned to multiples of
+    their size from the start of the stream, where `rows` begins at row `first`, so that the drawing does not shift as
+    rows arrive. Returns the size of a bucket, 1 if nothing was thinned out, and the rows.
 
     >>> thin_out(np.array([[0.0, 3], [1, 1], [2, 2], [3, 9], [4, 4], [5, 5], [6, 0], [7, 1]]), 0, 4)[1].tolist()
     [[0.0, 1.0], [3.0, 9.0], [4.0, 0.0], [7.0, 5.0]]

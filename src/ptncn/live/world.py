@@ -32,16 +32,16 @@ from ptncn.live.pair import SEARCHED, UNITS, make_pair, rivals
 from ptncn.system import one_line
 
 RATE = 25
-"""Frames a second."""
+"""Frames per second."""
 CURVE = 1500
-"""Frames of the curves: a minute."""
+"""Frames in the curves: one minute."""
 
 
 class WorldPage:
     """A world and two learners in it, with everything that visitors can do to them.
 
-    `tick` makes one frame and is all that a test needs; `start` calls it 25 times a second. Commands wait in a queue
-    until the next frame, so that frames depend on the seed and on the commands alone.
+    `tick` makes one frame and is all that a test needs; `start` calls it 25 times per second. Commands are queued until
+    the next frame, so that frames depend only on the seed and the commands.
     """
 
     name = "world"
@@ -106,11 +106,11 @@ class WorldPage:
         self._commands.put(command)
 
     def news(self, visitor: Visitor) -> list[bytes | dict[str, Any]]:
-        """What a visitor has not seen yet: the state if it changed, and the newest frame."""
+        """Updates for a visitor: the state if it changed, and the newest frame."""
         found: list[bytes | dict[str, Any]] = []
         if visitor.changed("state", self.changes):
             found.append(self.state())
-        latest = self.latest  # one look: the world goes on in another thread
+        latest = self.latest  # read once: the world changes in another thread
         if latest and visitor.changed("frame", latest):
             found.append(latest)
         return found
@@ -146,7 +146,7 @@ class WorldPage:
     # Frames
 
     def start(self) -> None:
-        """Make frames in a thread, until `stop`; another draws the objects of the other worlds beforehand."""
+        """Make frames in a thread until `stop`; another thread prepares the objects of the other worlds."""
         threading.Thread(target=lambda: [load() for load in KINDS.values()], daemon=True).start()
         self._thread = threading.Thread(target=self._run, name="ptncn world", daemon=True)
         self._thread.start()
@@ -157,7 +157,7 @@ class WorldPage:
             self._thread.join()
 
     def tick(self) -> None:
-        """Do what visitors asked for and make a frame; a paused world makes those that were asked for."""
+        """Execute the visitors' commands and make a frame; a paused world makes only requested frames."""
         steps, changed = 0, False
         while not self._commands.empty():
             command = self._commands.get()

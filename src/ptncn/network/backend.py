@@ -1,8 +1,8 @@
-"""Which code takes a step: the compiled kernel where it knows the rules, PyTorch (`equations`) everywhere else.
+"""Choose the code that takes a step: the compiled kernel if it supports all options, PyTorch (`equations`) otherwise.
 
-Both give the same numbers. With a few dozen units the time of a step in PyTorch is that of its hundred calls; with
-thousands of units and one row, that of products which do not read memory as fast as it can be read; with some dozens
-of rows, that of products which BLAS, made for matrices that are large both ways, is slow at. The kernel is one call.
+Both give the same numbers up to rounding. The kernel is one call. In PyTorch a step of a few dozen units spends its
+time on about a hundred calls; with thousands of units and one row, on products that read memory more slowly than they
+could; with some dozens of rows, on products of a shape that BLAS is slow at.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from ptncn.network.activations import ACTIVATIONS, Activation
 from ptncn.network.config import Config
 from ptncn.network.layers import Layer
 from ptncn.network.memory import Memory
-from ptncn.network.state import PTNCNState
-from ptncn.network.statistics import UsualFeedback
+from ptncn.network.state import PTNCNState, UsualFeedback
 from ptncn.updates import Group, LocalLearning
 
 SMALL = 1 << 18
-"""Weights of a network that fits in the processor's caches, so that norms are checked after each step."""
+"""Most weights of a network that fits in the processor's caches; its norms are checked after each step."""
 
 CLOCKS = ("products", "activations", "norms", "updates")
 """The parts of a step that the kernel times."""
@@ -62,11 +61,11 @@ class Sharing(Protocol):
 
 @dataclass(frozen=True)
 class _Plan:
-    """Shared by calls with the same number of rows; each call copies `step`."""
+    """What calls with the same number of rows share; each call copies `step`."""
 
     rows: int
     sizes: list[int]
-    """Elements of prediction, logits, e⁰ …, z¹ … and y¹ …, which lie one after the other."""
+    """Elements of prediction, logits, e⁰ …, z¹ … and y¹ …, which are stored one after the other."""
     total: int
     offsets: tuple[int, ...]
     """Bytes from the first of them to prediction, logits, e, z and y."""
@@ -76,8 +75,8 @@ class _Plan:
 class Kernel:
     """The kernel bound to the weights and moments of one network.
 
-    Nothing here changes after construction but caches that are replaced as a whole: calls of several threads share
-    no argument and no scratch memory.
+    After construction nothing changes except caches, which are replaced as a whole, so calls of several threads share
+    neither arguments nor scratch memory.
     """
 
     def __init__(
@@ -123,9 +122,10 @@ class Kernel:
     def __call__(
         self, x: Tensor, state: PTNCNState, *, learn: bool, mask: Tensor | None = None, teaches: Tensor | None = None
     ) -> Outputs:
-        """Prediction, logits, e⁰ … e^{L−1}, z¹ … zᴸ and y¹ … yᴸ, each (B, n). State and weights move on.
+        """Take a step: return prediction, logits, e⁰ … e^{L−1}, z¹ … zᴸ and y¹ … yᴸ, each (B, n).
 
-        Rows outside `mask` (B,) are not observed, rows outside `teaches` (B,) not learnt from.
+        State and, with `learn`, weights are updated in place. Rows outside `mask` (B,) are not observed, rows outside
+        `teaches` (B,) are not learnt from.
         """
         rows, dtype, depth = state.batch_size, self.dtype, len(self.sizes) - 1
         plan, step, outputs = self._begin(rows, _LEARN if learn else _OBSERVE)
@@ -169,8 +169,8 @@ class Kernel:
         return outputs[:, : plan.sizes[0]].view(plan.rows, -1)
 
     def describe_elsewhere(self, state: PTNCNState, places: Mapping[int, int]) -> tuple[Any, Any, Any]:
-        """The network and a learning step of one row with every address replaced as `places` says; and what they
-        point to, which the caller holds on to."""
+        """The structures of the network and of a learning step of one row, with addresses replaced by `places`, and
+        the memory that they point to, which the caller keeps alive."""
         kind, count = kernels.structure("Matrix"), self._network.matrices_count
         matrices = (kind * count).from_buffer_copy((kind * count).from_address(self._network.matrices))
         for matrix in matrices:
@@ -202,7 +202,7 @@ class Kernel:
         kernels.check("step", code)
 
     def _begin(self, rows: int, phase: int) -> tuple[_Plan, Any, Tensor]:
-        """The arguments of a call, with room for its results."""
+        """The arguments of a call, and memory for its results."""
         plan = self._plan
         if plan is None or plan.rows != rows:
             plan = self._plan = self._make_plan(rows)

@@ -89,9 +89,8 @@ def correction(a: Tensor, z: Tensor, back: Tensor, e_own: Tensor | None, config:
 def small_displacement(a: Tensor, z: Tensor, back: Tensor, square: Tensor, layer: Layer, config: Config) -> Tensor:
     """e_z = (z − φ(a − κ E e₋ / r)) / κ, with r² = `square` the usual mean square of E e₋.
 
-    The γ and λ terms affect the state that is fed back, but not learning: next to an error of unit size they would
-    weigh more the better the network predicts. Where φ has no slope, only a displacement on the scale of the drives
-    crosses its threshold.
+    The γ and λ terms affect the state but not learning: relative to an error of unit size, their weight would grow as
+    predictions improve. Where φ has no slope, only a displacement on the scale of the drives crosses its threshold.
     """
     kappa = layer.reach(a, config.reach) if layer.reach is not None else config.displacement
     return (z - layer.phi(a + back * (kappa * square.clamp_min(TINY).rsqrt()))) / kappa

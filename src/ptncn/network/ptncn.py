@@ -17,9 +17,9 @@ from ptncn.network.config import check_dtype, check_memory, check_sizes, make_co
 from ptncn.network.layers import Layer, choose_activations, initial_weights
 from ptncn.network.parameters import LayeredModule
 from ptncn.network.readout import SecondOrder
-from ptncn.network.state import PTNCNState, PTNCNStep
-from ptncn.network.statistics import MeanObservation, UsualFeedback
+from ptncn.network.state import MeanObservation, PTNCNState, PTNCNStep, UsualFeedback
 from ptncn.updates import Factors
+from ptncn.updates.apply import shapes_of
 
 
 class PTNCN(LayeredModule):
@@ -266,7 +266,7 @@ class PTNCN(LayeredModule):
             }
 
     def restore(self, tree: Mapping[str, Any]) -> None:
-        wanted, given = _shapes(super().state_dict()), _shapes(tree["weights"])
+        wanted, given = shapes_of(super().state_dict()), shapes_of(tree["weights"])
         if wanted != given:
             raise ValueError(f"snapshot: expected weights {wanted}, got {given}")
         make_config(self.preset, {"lr": tree["learning"]["lr"]})  # refuses what no step size can be
@@ -406,10 +406,6 @@ class PTNCN(LayeredModule):
         given = {name: tuple(part.shape[1:]) for name, part in state.held.items()}
         if given != wanted:
             raise ValueError(f"state: expected memories with rows of shapes {wanted}, got {given}")
-
-
-def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
-    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
 
 
 def _cloned(pair: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Many networks of one kind in one array: the rows of a block go to their networks in one call of the kernel."""
+"""Many networks with the same options in one array; one call of the kernel takes a block of rows to their networks."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ptncn.network.state import PTNCNState
 from ptncn.system import processors, side_by_side
 
 SHARE = 128
-"""Rows that are worth a thread."""
+"""Rows per thread that are worth starting it."""
 
 Slots = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
 
 def is_plain(network: object) -> bool:
-    """Whether weights, moments and last states are all that networks with these options differ in."""
+    """Whether networks with these options differ only in weights, moments and last states."""
     if not isinstance(network, PTNCN) or network.layers[0].W.weight.dtype is not torch.float32:
         return False
     config, learning = network.config, network.learning
@@ -35,7 +35,7 @@ def is_plain(network: object) -> bool:
 
 
 def tensors_of(network: PTNCN, state: PTNCNState) -> list[Tensor]:
-    """What plain networks differ in, in the order of a row: weights, moments, the last states."""
+    """The tensors in which plain networks differ, in the order of a row: weights, moments, last states."""
     weights = {name: part.weight for name, part in network._synapses().items()}
     moments = [moment for name in weights for moment in network.learning.optimizer.held(name)]
     last = (state.corrected, state.displacement, state.uncorrected)
@@ -49,11 +49,11 @@ def pack(network: PTNCN, state: PTNCNState) -> Floats:
 
 
 def unpack(row: Floats, network: PTNCN, state: PTNCNState) -> None:
-    """Put a row back into tensors of a network like the one that it came from."""
+    """Copy a row back into the tensors of a network with the same options."""
     tensors = tensors_of(network, state)
     width = sum(tensor.numel() for tensor in tensors)
     if row.shape != (width,) or row.dtype != np.float32:
-        raise ValueError(f"network: expected {width} numbers of float32, got {row.shape} of {row.dtype}")
+        raise ValueError(f"network: expected shape ({width},) of float32, got {row.shape} of {row.dtype}")
     parts = torch.split(torch.from_numpy(row.copy()), [tensor.numel() for tensor in tensors])
     with torch.no_grad():
         for tensor, part in zip(tensors, parts, strict=True):
@@ -62,10 +62,9 @@ def unpack(row: Floats, network: PTNCN, state: PTNCNState) -> None:
 
 
 class NetworkArray:
-    """Plain networks in numbered slots. All begin as copies of `network`, whose step size they follow.
+    """Plain networks in numbered slots. All start as copies of `network` and use its step size.
 
-    Row for row the numbers are those of a network of its own, which `network.step` gives; what is missing in a row is
-    filled in with the network's own prediction.
+    The results are those of separate networks and `network.step`; missing values are replaced by predictions.
     """
 
     def __init__(self, network: PTNCN) -> None:
@@ -76,9 +75,9 @@ class NetworkArray:
         self._state = state
         self._blank = pack(network, state)
         self.rows = np.empty((0, len(self._blank)), dtype=np.float32)
-        """(slots, width) weights, moments and last states of each."""
+        """(slots, width) weights, moments and last states."""
         self.steps = np.empty(0, dtype=np.int64)
-        """(slots,) how many rows each has seen."""
+        """(slots,) rows seen so far."""
         self.states = sum(network.sizes[1:])
 
     @staticmethod
@@ -88,11 +87,11 @@ class NetworkArray:
 
     @classmethod
     def supports(cls, network: object) -> bool:
-        """Whether networks like this one are plain, and the kernel takes steps of many at once."""
+        """Whether this network is plain, and the kernel can take steps of many such networks at once."""
         return is_plain(network) and isinstance(network, PTNCN) and cls._kernel(network) is not None
 
     def resize(self, slots: int) -> None:
-        """More slots, in place where the system allows: two arrays of all networks would not fit into memory."""
+        """Change the number of slots, in place if the system allows it, to avoid a second copy of all networks."""
         before = len(self.steps)
         self.rows.resize((slots, self.rows.shape[1]), refcheck=False)
         self.steps.resize(slots, refcheck=False)
@@ -102,7 +101,7 @@ class NetworkArray:
         self.rows[slot], self.steps[slot] = self._blank, 0
 
     def step(self, slots: Slots, inputs: Floats, *, learn: bool) -> Floats:
-        """(n, states) the corrected states of each network after its row of (n, inputs) values, NaN for missing."""
+        """Show each network its row of (n, inputs) values, NaN for missing; return corrected states (n, states)."""
         x, y = np.array(inputs, dtype=np.float32), np.empty((len(slots), self.states), dtype=np.float32)
         which = np.ascontiguousarray(slots, dtype=np.int64)
         library = kernels.load()
@@ -131,12 +130,12 @@ class NetworkArray:
         return y
 
     def copy_to_network(self, slot: int) -> PTNCN:
-        """The network of a slot, as an object; the next call for another slot overwrites it."""
+        """The network of a slot as an object, which the next call overwrites."""
         unpack(self.rows[slot], self.network, self._state)
         return self.network
 
     def _describe(self) -> tuple[Any, Any, Any]:
-        """Network and step of slot 0, and what they point to."""
+        """The kernel's structures of network and step for slot 0, and the memory that they point to."""
         at, places = self.rows.ctypes.data, {}
         for tensor in tensors_of(self.network, self._state):
             places[tensor.data_ptr()] = at

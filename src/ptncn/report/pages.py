@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ptncn.experiments import EXPERIMENTS, find_experiment
+from ptncn.experiments import EXPERIMENTS
 from ptncn.experiments.experiment import Experiment
 from ptncn.report.assessment import (
     STANDING_HEADINGS,
@@ -65,7 +65,7 @@ class ExperimentPage:
 def make_pages(found: Gathered) -> Iterator[ExperimentPage]:
     """A page for each experiment that has records, in the order of the paper."""
     for name, scales in found.experiments().items():
-        experiment = find_experiment(name)
+        experiment = EXPERIMENTS.find(name)
         rows = experiment.all_rows()
         sections, ranks, used = [], [], []
         for scale in scales:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ptncn.experiments import EXPERIMENTS, find_experiment
+from ptncn.experiments import EXPERIMENTS
 from ptncn.experiments.experiment import Cells
 from ptncn.records import Record, RecordError, read_record
 
@@ -95,7 +95,7 @@ def _add(found: Gathered, file: Path) -> None:
         found.unfinished.append((record, f"{shown}: {record.status}: {reason}"))
         return
     try:
-        cells = find_experiment(record.experiment).cells(record)
+        cells = EXPERIMENTS.find(record.experiment).cells(record)
         _check(cells)
     except BROKEN as error:
         found.unfinished.append((record, f"{shown}: finished, but its metrics are incomplete: {_reason(error)}"))

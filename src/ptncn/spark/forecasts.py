@@ -31,16 +31,16 @@ def forecast(
 
     Arguments:
         df: streaming or not, with a column for the key, the timestamp and each target.
-        key: the column that says which stream a row belongs to.
+        key: the column that names the stream of a row.
         targets: columns to predict.
         timestamp: the column by which the rows of a key are ordered within a batch. Spark does not keep their order.
         horizon: steps to forecast after each row, with bounds.
-        timeout: seconds after which a key that fell silent is forgotten. A last row says so: `silent` is true.
-        keep: streams that a Python worker keeps decoded, which saves time; states are stored all the same.
+        timeout: seconds after which a silent key is dropped, with a last row in which `silent` is true.
+        keep: number of decoded streams that a Python worker caches; states are stored in any case.
         options: any other option of `ptncn.streaming.StreamOptions`, such as `alarm_rate` or `features`.
 
-    The state of a key is the blob of `Stream.to_bytes`, in Spark's state store, which has to be RocksDB. It is written
-    with the batch, so that after a failure and a restart from the checkpoint no row is lost, and none counts twice.
+    The state of a key is the blob of `Stream.to_bytes`, in Spark's state store, which must be RocksDB. It is written
+    with the batch, so that after a failure and a restart from the checkpoint no row is lost or counted twice.
     """
     check_packages()
     names = [targets] if isinstance(targets, str) else list(targets)
@@ -53,7 +53,7 @@ def forecast(
     if options.get("weights", "own") != "own":
         raise ValueError(f"weights={options['weights']!r}: on Spark each key has its own; leave it out")
     settings = {"targets": tuple(names), "timestamp": timestamp, "horizon": horizon, "key": key, **options}
-    Stream(**settings)  # refuses bad options here, not in a worker
+    Stream(**settings)  # rejects bad options here, not in a worker
     conf = df.sparkSession.conf
     if conf.get("spark.sql.streaming.stateStore.providerClass", "") != ROCKSDB:
         conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 else:
     try:
         from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-    except ImportError:  # without the extra this can be imported all the same; `forecast` says what is missing
+    except ImportError:  # importable without the extra; `forecast` reports what is missing
         StatefulProcessor = object
 
 
 class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  # Any without the extra
-    """What Spark calls with the rows of a key. The blob of its stream is the value in the state store.
+    """Called by Spark with the rows of a key. The value in the state store is the blob of its stream.
 
     Arguments:
-        options: those of the stream.
+        options: options of the stream.
         inputs, outputs: columns of the rows, the key first; `packing` says how they come and go.
         timeout, keep: see `forecast`.
     """
@@ -69,7 +69,7 @@ class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  
             yield self._table(key[0], len(results), _columns(results, seen))
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
-        """Forget a key that has become silent."""
+        """Drop a silent key."""
         _, seen = self.blob.get() or (None, 0)
         self.blob.clear()
         yield self._table(key[0], 1, {"index": [seen], "alarm": [False], "silent": [True]})
@@ -78,7 +78,7 @@ class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  
         pass
 
     def _block(self, key: Any, blobs: Sequence[bytes], seen: int) -> Block:
-        """The rows of a key in the order of time."""
+        """The rows of a key in order of time."""
         import pandas as pd
         import pyarrow as pa
 
@@ -107,7 +107,7 @@ class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  
 
 
 _made: dict[str, Advance] = {}
-"""What this Python worker keeps between batches, by options."""
+"""The cache of this Python worker between batches, by options."""
 
 
 def _advance(options: Mapping[str, Any], keep: int) -> Advance:
@@ -125,7 +125,7 @@ def _is_sorted(times: Sequence[Any]) -> bool:
 
 
 def _columns(results: Results, seen: int) -> dict[str, Any]:
-    """Results by the names of `output_schema`."""
+    """Results as columns of `output_schema`."""
     steps = results.steps
     table: dict[str, Any] = {"index": np.arange(seen, seen + len(results))}
     table["timestamp"] = [None if time is None else str(time) for time in results.timestamps or []]

@@ -19,7 +19,7 @@ PACKAGES = {"pyspark": "pyspark", "pandas": "pandas", "pyarrow": "pyarrow", "pro
 
 
 def check_packages() -> None:
-    """Say in one line which packages are missing."""
+    """Raise an error that names missing packages in one line."""
     missing = [package for package, module in PACKAGES.items() if not _is_there(module)]
     if missing:
         raise ImportError(f"ptncn.spark: {', '.join(missing)} not installed; try: pip install 'ptncn[spark]'")
@@ -34,12 +34,12 @@ def check_java() -> None:
 
 
 def local_session(cores: int = 2, **settings: Any) -> SparkSession:
-    """Spark in this process, with the state store that `forecast` needs; `settings` are further ones, by name."""
+    """Spark in this process, with the state store that `forecast` needs, and further `settings` by name."""
     check_packages()
     check_java()
     from pyspark.sql import SparkSession
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run the first python3 of the PATH
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run the first python3 in the PATH
     builder = SparkSession.builder.master(f"local[{cores}]").appName("ptncn")
     chosen = {
         "spark.ui.enabled": "false",
@@ -55,7 +55,7 @@ def local_session(cores: int = 2, **settings: Any) -> SparkSession:
 
 
 def reason(error: BaseException) -> str:
-    """Why a query ended, in one line: what a stream said, of the pages that Spark prints around it.
+    """The one-line reason why a query ended, extracted from the pages that Spark prints.
 
     >>> reason(RuntimeError("FAILED\\nptncn.streaming.storage.BlobError: device a: state of version 9\\n at java"))
     'device a: state of version 9'

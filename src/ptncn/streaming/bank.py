@@ -31,7 +31,7 @@ class Networks(Protocol):
     def reset(self, slot: int) -> None: ...
 
     def step(self, slots: Slots, inputs: NDArray[np.float32], *, learn: bool) -> NDArray[np.floating[Any]]:
-        """(n, states) after each of (n, inputs) rows was seen; what is NaN is filled in with the prediction."""
+        """(n, states) after each of (n, inputs) rows; NaN is replaced by the prediction."""
 
     def state(self, slots: Sequence[int]) -> dict[str, Any]: ...
 
@@ -39,12 +39,12 @@ class Networks(Protocol):
 
 
 class NetworkBank:
-    """Shows rows to networks and gives their states.
+    """Shows rows to networks and returns their states.
 
     Arguments:
-        make: makes a network from the number of its inputs, each time the same.
-        inputs: of the network.
-        shared: one network for all slots; the rows of a batch teach it together.
+        make: builds a network for a number of inputs, always the same one.
+        inputs: number of inputs number of inputs of the network.
+        shared: one network for all slots, which learns from batches of rows.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class NetworkBank:
         self._after[slot] = 0.0
 
     def step(self, slots: Slots, inputs: NDArray[np.float32]) -> Vector:
-        """(n, states) after each of (n, inputs) rows was seen, NaN where nothing was observed."""
+        """(n, states) after each of (n, inputs) rows, NaN if not observed."""
         states: Vector = self._networks.step(slots, inputs, learn=self.learn).astype(np.float64)
         self._after[slots] = states
         return states
@@ -119,7 +119,7 @@ class SlottedNetworks(NetworkArray):
 
 
 class SeparateNetworks:
-    """A network for each slot, one after another: for options and machines for which there is no array."""
+    """A separate network for each slot, for options and machines that `NetworkArray` does not support."""
 
     def __init__(self, make: Callable[[], Learner], states: int) -> None:
         self._make, self._width = make, states
@@ -156,7 +156,7 @@ class SeparateNetworks:
 
     def state(self, slots: Sequence[int]) -> dict[str, Any]:
         learners, states = ([part[slot] for slot in slots] for part in (self._learners, self._states))
-        if learners and is_plain(learners[0]):  # as a machine with an array keeps them
+        if learners and is_plain(learners[0]):  # in the format of `NetworkArray`
             rows = np.stack([pack(*pair) for pair in zip(learners, states, strict=True)])
             return {"lr": learners[0].lr, "networks": rows, "steps": np.array([state.steps for state in states])}
         fields = [{field.name: getattr(state, field.name) for field in dataclasses.fields(state)} for state in states]
@@ -174,7 +174,7 @@ class SeparateNetworks:
 
 
 class SharedNetwork:
-    """One network for all slots. Rows of different slots are a batch, which teaches it together."""
+    """One network for all slots, which learns from rows of different slots as a batch."""
 
     def __init__(self, learner: Any, states: int) -> None:
         self._learner, self._width = learner, states
@@ -192,7 +192,7 @@ class SharedNetwork:
         before = len(self._seen)
         if slots <= before:
             return
-        room = max(slots, before + before // 8)  # it is copied: not for each slot
+        room = max(slots, before + before // 8)  # copied once, not for each slot
         new = self._learner.begin(room)
         if self._state is not None:
             for name in self._batched:
@@ -216,7 +216,7 @@ class SharedNetwork:
         return states
 
     def _step(self, slots: Slots, rows: Slots, x: Tensor, gaps: Tensor | None, learn: bool, out: Vector) -> None:
-        """Rows of different slots together."""
+        """Step rows of different slots as one batch."""
         learner, whole, index = self._learner, self._state, torch.from_numpy(slots[rows])
         fields = {name: getattr(whole, name) for name in self._fields}
         fields |= {name: fields[name][index] for name in self._batched}
@@ -253,7 +253,7 @@ def _is_batched(value: Any) -> bool:
 
 
 def rounds(slots: Slots) -> list[Slots]:
-    """The numbers of rows in groups in which no slot comes twice; rows of one slot keep their order.
+    """Group the indices of rows so that no slot occurs twice in a group; rows of a slot keep their order.
 
     >>> [group.tolist() for group in rounds(np.array([0, 1, 0, 2, 0]))]
     [[0, 1, 3], [2], [4]]
@@ -273,7 +273,7 @@ def rounds(slots: Slots) -> list[Slots]:
 
 
 def _parts(rows: int) -> list[slice]:
-    """Batches of a few sizes, since a network keeps room for each size that it was stepped with.
+    """Split into batches of a few sizes, since a network keeps memory for each batch size.
 
     >>> [part.stop - part.start for part in _parts(1000)]
     [960, 32, 8]

@@ -1,4 +1,4 @@
-"""From surprise to a score whose false-alarm rate can be chosen."""
+"""Turn surprises into scores with a chosen false-alarm rate."""
 
 from __future__ import annotations
 
@@ -13,32 +13,31 @@ import torch
 from ptncn.checkpoint import check_count
 
 BULK = (0.1, 0.02)
-"""The tail is measured at the surprises that these shares of the window exceed; a few anomalies hardly move them."""
+"""The tail is fitted at the quantiles that these shares of the window exceed; a few anomalies hardly move them."""
 GROSS = 0.2
-"""Gross is what a tail that falls off like a power exceeds with this share of the alarm rate."""
+"""A surprise is gross if a power-law tail exceeds it with a probability below this share of the alarm rate."""
 FAR = 3.0
-"""Gross is also what exceeds the threshold of the alarm so many times, where tails are so heavy that this is less."""
+"""A surprise is also gross if it exceeds the alarm threshold by this factor, which matters for heavy tails."""
 ECHO = 5
-"""Observations left out because of a gross one: itself and those that follow."""
+"""Observations left out after a gross one, including itself."""
 MOST_GROSS = 0.02
-"""Gross surprises are anomalies up to this share; if there are more, they are normal."""
+"""Up to this share of surprises, gross ones are anomalies; beyond it they are normal."""
 
 
 class Calibrator:
     """Ranks each surprise among recent ones: conformal p-values on a sliding window [^1].
 
-    The score is 1 − p, where p is the share of the window, the new surprise included, that is at least as
-    surprising. An alarm is a score of at least 1 − `rate`. On a stream whose surprises are exchangeable the alarm
-    is false with a probability of at most `rate`, whatever their distribution, and none can come before
-    1/`rate` surprises were seen.
+    The score is 1 − p, where p is the share of the window, including the new surprise, that is at least as surprising.
+    An alarm is a score of at least 1 − `rate`. If surprises are exchangeable, the false-alarm rate is at most `rate`,
+    whatever their distribution, and there is no alarm before 1/`rate` surprises.
 
-    Gross anomalies and their aftermath are left out of the window: they would hide the next one and make alarms rarer
-    than `rate`. What is gross follows from the bulk of the surprises, continued as a Pareto tail [^2]: anomalies among
-    the largest do not move it. But no more are left out than two in a hundred, or the share `rate` if that is more. So
-    even where the gross is usual there are no more than so many alarms too much.
+    Gross anomalies and the rows after them are left out of the window: they would hide the next anomaly and make alarms
+    rarer than `rate`. Which ones are gross follows from the bulk of the surprises, extrapolated by a Pareto tail [^2],
+    so that large anomalies do not affect it. At most two in a hundred are left out, or the share `rate` if that is
+    more, which also bounds the excess of alarms if gross surprises are usual.
 
-    Until the window is full it holds the later half of what was seen: a learner that knows nothing yet is surprised
-    by what is usual.
+    Until the window is full it holds the later half of the surprises, because an untrained learner is surprised by
+    everything.
 
     [^1]: Laxhammar, Falkman: Online learning and sequential anomaly detection in trajectories. IEEE TPAMI 36, 2014.
     [^2]: Weissman: Estimation of parameters and large quantiles based on the k largest observations. JASA 73, 1978.
@@ -63,11 +62,11 @@ class Calibrator:
         self._echo = 0
 
     def rank(self, surprise: float) -> float:
-        """The score of a surprise among those before it."""
+        """The score of a surprise among earlier ones."""
         return bisect_left(self._ranked, surprise) / (len(self._ranked) + 1)
 
     def update(self, surprise: float) -> float:
-        """The score of a surprise among those before it; then it joins them."""
+        """The score of a surprise among earlier ones, which it then joins."""
         ranked, score = self._ranked, self.rank(surprise)
         self._seen += 1
         while self._left_out and self._left_out[0] <= self._seen - self.window:
@@ -87,7 +86,7 @@ class Calibrator:
         return score >= 1 - self.rate - 1e-12
 
     def _is_gross(self, surprise: float) -> bool:
-        """Whether it lies beyond q(p) = q(b) (b/p)^ξ at p = GROSS · rate, with ξ from the two quantiles of the bulk."""
+        """Whether a surprise exceeds q(p) = q(b) (b/p)^ξ at p = GROSS · rate, with ξ from two quantiles of the bulk."""
         count = len(self._ranked) + len(self._left_out)
         near, far = (self._ranked[min(math.ceil((1 - b) * count), len(self._ranked)) - 1] for b in BULK)
         if near <= 0:

@@ -1,4 +1,4 @@
-"""Choosing columns of a source, and encoding rows as numbers and back."""
+"""Select columns of a source, and convert rows to numbers and back."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ Known = Mapping[str, NDArray[np.int64]]
 TIME_NAMES = ("timestamp", "time", "datetime", "date", "ts")
 MISSING = ("", "NA", "N/A", "null", "NaN")
 OTHER = "other"
-"""The label of categorical values without a slot of their own."""
+"""The label of categorical values without a slot."""
 COMMA = re.compile(r"[+-]?\d+,\d+")
 LARGEST = 1e100
 """Squares of larger numbers overflow."""
 
 
 class Columns:
-    """Chooses columns by the first block, then turns rows into numbers: a number is one entry, a category `slots`.
+    """Selects columns by the first block, then encodes rows: a number is one entry, a category has `slots` entries.
 
     Entries of targets come first, then those of features.
 
     Arguments:
-        targets: names or patterns like `temp*` of columns to predict; without any, all columns that begin with a
-            number or nothing and are not features.
+        targets: names or patterns, such as `temp*`, of the columns to predict; by default all columns whose first value
+            is a number or missing, except features.
         features: names or patterns of columns that are known before the targets of their row.
-        categorical: names or patterns of columns that hold one of several values.
-        timestamp: the column with the time; without one, a column of a usual name.
-        key: the column that says which stream a row belongs to.
-        slots: values of a categorical column that get an entry of their own, in the order of appearance. The last
-            slot stands for all that come later.
-        missing: texts that mark a missing value; NaN in any spelling is one of them.
+        categorical: names or patterns of columns of labels.
+        timestamp: the column with the time; by default a column with a common name, such as `time`.
+        key: the column that names the stream of a row.
+        slots: entries of a categorical column: each new label gets the next one, and the last one is shared by all
+            later labels.
+        missing: texts that mark a missing value, in addition to NaN in any spelling.
         decimal: the decimal mark of numbers in text.
-        change: "refuse" rows whose columns are others than those of the first, or "mask": what vanished is missing,
-            what appeared is ignored.
+        change: "refuse" rows whose columns differ from those of the first row, or "mask" them: columns that vanished
+            are missing, new ones are ignored.
         shared: all keys have the same slots for categories, as one network for all of them needs; otherwise each key
             finds its own, so that its results do not depend on other keys.
     """
@@ -120,7 +120,7 @@ class Columns:
 
     @property
     def width(self) -> int:
-        """Entries of a row, features included."""
+        """Entries of a row, including features."""
         return sum(map(self._size, (*self.names, *self.features)))
 
     @property
@@ -129,20 +129,20 @@ class Columns:
 
     @property
     def unscaled(self) -> NDArray[np.bool_]:
-        """(width,) True for the entries of categories, which are 0 or 1 already."""
+        """(width,) True for the entries of categories, which are not scaled."""
         names = (*self.names, *self.features)
         return np.array([name in self.categories for name in names for _ in range(self._size(name))], dtype=bool)
 
     @property
     def owners(self) -> list[int]:
-        """(target_width) the number of the target that each entry belongs to."""
+        """(target_width,) the index of the target that each entry belongs to."""
         return [index for index, name in enumerate(self.names) for _ in range(self._size(name))]
 
     def encode(self, block: Block, source: str) -> tuple[Vector, list[tuple[int, RowError]], Known]:
         """(n, width) entries with NaN where nothing was observed; the number of each row that cannot be read; and the
         categories known before and after each row.
 
-        A value that cannot be read counts as missing; in a row with other columns, every value does.
+        A value that cannot be read counts as missing, and so does every value of a row with other columns.
         """
         known = {name: np.zeros((len(block), 2), dtype=np.int64) for name in self.categories}
         names = (*self.names, *self.features)
@@ -172,7 +172,7 @@ class Columns:
         return entries, sorted(bad, key=lambda pair: pair[0]), known
 
     def encode_features(self, values: Mapping[str, Any], key: str | None = None) -> list[float]:
-        """The entries of known features by name; NaN for those that are not given."""
+        """The entries of known features by name; NaN for unknown ones."""
         entries: list[float] = []
         for name in self.features:
             value = values.get(name)
@@ -180,7 +180,7 @@ class Columns:
         return entries
 
     def column(self, name: str | None, block: Block) -> list[Any]:
-        """The values of the timestamp or the key, None where the block has none."""
+        """The values of the timestamp or key column; None if the block has no such column."""
         place = self._places(block.names).get(name) if name is not None else None
         return [None] * len(block) if place is None else [row[place] for row in block.rows]
 
@@ -195,7 +195,7 @@ class Columns:
     def decode(
         self, entries: Sequence[float], key: str | None = None, known: Mapping[str, int] | None = None
     ) -> dict[str, Value]:
-        """(target_width,) back to one value per target: the most likely category, None for NaN.
+        """(target_width,) entries → one value per target: the most likely category; None for NaN.
 
         `known`: how many of the categories of that key had been seen; all by default.
         """

@@ -1,4 +1,4 @@
-"""The correction of forecasts by features that are known before their targets."""
+"""Correct forecasts by features that are known before their targets."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ PRIOR = 100.0
 class Covariates:
     """A linear correction of forecasts by features, for many streams in slots.
 
-    For each horizon, the error that the forecast alone leaves is regressed on the level of each feature and on its
-    change since the forecast was made, by recursive least squares with forgetting. The correction is used once it has
-    made the recent errors of a target smaller.
+    For each horizon, the error of the forecast is regressed on the level of each feature and on its change since the
+    forecast was made, by recursive least squares with forgetting. The correction is applied once it has reduced the
+    recent errors of a target.
     """
 
     def __init__(self, features: int, width: int, horizon: int) -> None:
@@ -60,9 +60,9 @@ class Covariates:
         self._parts["past"][slot] = self._parts["made"][slot] = np.nan
 
     def correct(self, slots: Slots, features: Vector, targets: Vector, expected: Vector, ahead: Vector) -> Vector:
-        """(n, width) what is expected of targets once the features of their rows are known; then learn from them.
+        """Correct (n, width) predictions by the features of their rows, then learn from the targets.
 
-        :param ahead: (n, width, horizon) what was forecast after each row.
+        :param ahead: (n, width, horizon) the forecasts made after each row.
         """
         if not self.features:
             return expected
@@ -76,7 +76,7 @@ class Covariates:
         return predicted
 
     def ahead(self, slot: int, features: Vector) -> Vector | None:
-        """(h, width) what (h, features) of the steps ahead add; nothing where they are not known."""
+        """(h, width) the correction by (h, features) of the steps ahead; 0 if they are unknown."""
         if not self.features or np.isnan(features).all():
             return None
         parts = self._parts
@@ -87,7 +87,7 @@ class Covariates:
         return np.where(corrected < plain, np.einsum("hi,hiw->hw", shown, weights), 0.0)
 
     def _take(self, slots: Slots, features: Vector) -> Vector:
-        """(B, horizon, inputs) of (B, features), beside those that were known one and more steps before."""
+        """(B, horizon, inputs) of (B, features), relative to those known one and more steps before."""
         parts = self._parts
         count = parts["count"][slots][:, None]
         mean, variance = parts["mean"][slots], parts["variance"][slots]
@@ -104,7 +104,7 @@ class Covariates:
         return shown
 
     def _before(self, name: str, slots: Slots) -> Vector:
-        """(B, horizon, …) what was kept one, two and more rows ago."""
+        """(B, horizon, …) the entries stored one, two and more rows ago."""
         back = (self._parts["seen"][slots].astype(np.int64)[:, None] - 1 - np.arange(self._horizon)) % self._horizon
         kept: Vector = self._parts[name][slots[:, None], back]
         return kept
@@ -117,7 +117,7 @@ class Covariates:
         parts["seen"][slots] += 1
 
     def _learn(self, slots: Slots, shown: Vector, targets: Vector) -> None:
-        """From what the forecasts of (B, width) targets left, made one and more rows ago."""
+        """Learn from the errors of the forecasts of (B, width) targets, made one and more rows ago."""
         parts, each = self._parts, np.arange(self._horizon)
         left = targets[:, None] - self._before("made", slots)[:, each, :, each].swapaxes(0, 1)  # (B, horizon, width)
         row, h = np.nonzero((left == left).all(2) & shown.any(2))
@@ -140,7 +140,7 @@ class Covariates:
         )
 
     def _inputs(self, features: Vector, before: Vector, mean: Vector, variance: Vector) -> Vector:
-        """Levels, and changes since `before`, in scales; 0 for what is not known."""
+        """Scaled levels and changes since `before`; 0 if unknown."""
         scale = np.sqrt(variance)
         shown = np.concatenate(np.broadcast_arrays((features - mean) / scale, (features - before) / scale), axis=-1)
         return np.clip(np.where(shown == shown, shown, 0.0), -FAR, FAR)
@@ -156,7 +156,7 @@ class Covariates:
         return {name: values[list(slots)] for name, values in self._parts.items()} if self.features else {}
 
     def restore(self, slots: Sequence[int], state: Mapping[str, Any]) -> None:
-        """A stream with another horizon begins to learn anew."""
+        """A stream with another horizon starts anew."""
         if state and state["made"].shape[1] != self._horizon:
             for slot in slots:
                 self.reset(slot)

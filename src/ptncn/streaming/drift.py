@@ -18,9 +18,9 @@ class PageHinkley:
     """Detects that the mean of a signal has risen, by the test of Page and Hinkley [^1].
 
     Arguments:
-        threshold: how large the sum of the excess over the mean may grow, in usual deviations of the signal.
-        slack: the excess, in usual deviations, that is tolerated.
-        warmup: values to see before anything is detected, at the beginning and after each drift.
+        threshold: the cumulative excess over the mean that counts as a drift, in usual deviations of the signal.
+        slack: the tolerated excess, in usual deviations.
+        warmup: values without detection at the start and after each drift.
 
     [^1]: Page: Continuous inspection schemes. Biometrika 41, 1954.
 
@@ -78,12 +78,12 @@ class DriftListener:
     """Feeds each surprise to a detector and acts when it detects a drift.
 
     Arguments:
-        detector: River's `ADWIN()`, our `PageHinkley()`, or anything like them.
+        detector: River's `ADWIN()`, our `PageHinkley()`, or any object with the same methods.
         action: "report" marks the observation; "raise-lr" also multiplies the learner's step size by `factor` for
             `steps` observations; "checkpoint" also makes `ptncn stream` write a checkpoint.
 
-    A detector with `tree` and `load_tree` is saved as it is. Others are not: loading a pickle executes what is in it.
-    They are fed the last 10,000 surprises again instead, which is exact only if there were no more.
+    A detector with `tree` and `load_tree` is saved with the stream. Others would need a pickle, which executes code
+    when it is loaded; they get the last 10,000 surprises again instead, which is exact for up to that many.
     """
 
     def __init__(self, detector: Detector, action: str = "report", *, factor: float = 5.0, steps: int = 200) -> None:
@@ -97,7 +97,7 @@ class DriftListener:
         self._remembered: deque[float] | None = None if hasattr(detector, "tree") else deque(maxlen=REMEMBERED)
 
     def check(self, learner: Learner) -> None:
-        """Refuse to raise a step size that cannot be set."""
+        """Raise an error if the action needs a step size that the learner does not have."""
         if self.action == "raise-lr" and not hasattr(learner, "lr"):
             raise StreamError(f"the learner {learner.kind!r} has no step size `lr` that could be raised at a drift")
 
@@ -143,7 +143,7 @@ class DriftListener:
 
 
 def make_listener(detector: str | None, action: str, factor: float, steps: int) -> DriftListener | None:
-    """A listener by the name of its detector; None without one."""
+    """The listener for a detector by name; None without one."""
     if detector is None:
         return None
     if detector == "page-hinkley":

@@ -39,14 +39,14 @@ class Engine(Protocol):
         """The learner of the first slot, or of all."""
 
     def resize(self, slots: int) -> None:
-        """Make room for this many streams."""
+        """Set the number of slots."""
 
     def reset(self, slot: int) -> None:
-        """A new stream in a slot."""
+        """Start a new stream in a slot."""
 
     def run(self, slots: NDArray[np.int64], values: Vector, calendar: Vector) -> Steps:
-        """Observe n rows in their order, each in its slot: (n, width) values, NaN where nothing was observed, and
-        (n, 1 + horizon, c) what the calendar says of each row and of those ahead of it."""
+        """Observe n rows in order, each in its slot: (n, width) values, NaN if not observed, and
+        (n, 1 + horizon, c) calendar inputs of each row and of the steps ahead."""
 
     def forecast(self, slot: int, features: Vector, calendar: Vector) -> tuple[Vector, Vector, Vector]:
         """(h, w) the next rows of a slot, with their lower and upper bounds, from (h, f) known features, NaN for
@@ -59,7 +59,7 @@ class Engine(Protocol):
         """Continue these streams in as many slots."""
 
     def shared_state(self) -> dict[str, Any]:
-        """What all slots share."""
+        """The state that all slots share."""
 
     def restore_shared(self, state: Mapping[str, Any]) -> None: ...
 
@@ -78,14 +78,14 @@ class Cell:
 class LearnerEngine:
     """Any learner on any number of streams.
 
-    Features of a row are known before its targets. So that they help to predict them, the learner sees the features
-    of a row together with the targets of the row before, and predicts what comes next: the targets of this row, and
-    the features of the row after.
+    Features of a row are known before its targets. To make use of them, the learner sees the features of a row together
+    with the targets of the previous row, and predicts what comes next: the targets of this row, and the features of the
+    next one.
 
     Arguments:
-        make: makes a learner from the number of its inputs.
+        make: builds a learner for a number of inputs.
         target: what the learner sees of each column, see `Predictor`.
-        shared: one set of weights for all streams, which learn in turn, instead of one for each.
+        shared: all streams share one set of weights and learn in turn.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class LearnerEngine:
             steps.layer_errors[row] = [0.5 * float(e.square().sum()) for e in guess.step.errors]
 
     def _judge(self, cell: Cell, guess: Guess, steps: Steps, row: int, observed: bool) -> None:
-        """Surprise and score, if something was predicted and observed."""
+        """The surprise and the score of a row; NaN if nothing was predicted or observed."""
         error = guess.error[: self._targets]
         surprise = cell.surprise.update(error)
         if surprise == surprise:
@@ -247,7 +247,7 @@ class LearnerEngine:
 
 
 def _mean_square(values: Vector) -> float:
-    """Over what is not NaN; NaN if there is nothing."""
+    """The mean of the values that are not NaN; NaN if there are none."""
     total = float(values.dot(values))
     if total == total:
         return total / len(values)

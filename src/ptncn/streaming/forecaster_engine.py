@@ -1,4 +1,4 @@
-"""The default engine: a network that never stops learning, and the forecaster that reads it out."""
+"""The default engine: a network that never stops learning, and a forecaster that reads its states."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ptncn.streaming.times import CALENDAR
 
 HISTORY = 4096
 KEYED_HISTORY = 512
-"""Values that are kept of each stream of many: their seasons are at most half as long."""
+"""Values kept of each stream if there are many; seasons are at most half as long."""
 
 Slots = NDArray[np.int64]
 
@@ -33,13 +33,13 @@ Slots = NDArray[np.int64]
 class ForecasterEngine:
     """Streams in slots, stepped as batches.
 
-    Each row is shown to a network, whose states, beside the last values, are read out by a `Forecaster` with a
-    readout, a scale, seasons, bounds and anomaly scores of its own for each slot.
+    Each row is shown to a network. A `Forecaster`, with a separate readout, scale, seasons, bounds and anomaly scores
+    for each slot, predicts from the network's states and the last values.
 
     Arguments:
-        make: makes the network from the number of its inputs.
-        season: the length of the season, in rows; None looks for one.
-        shared: one network for all slots instead of one for each.
+        make: builds the network for a number of inputs.
+        season: length of the season in rows; None detects it.
+        shared: all slots share one network.
     """
 
     layers = 0
@@ -77,7 +77,7 @@ class ForecasterEngine:
         self._anomaly_setting = AnomalySetting(self._width, rate=alarm_rate, events=int(alarm_per == "event"))
         self._anomaly = Anomaly(self._anomaly_setting, 1)
         self._ahead = np.empty((0, 3, self._width, self._setting.horizon))
-        """(slots, 3, w, H) the last forecast of each, and its bounds."""
+        """(slots, 3, w, H) the last forecast of each slot and its bounds."""
         self._slots = 0
         self.resize(1)
         self.reset(0)
@@ -146,7 +146,7 @@ class ForecasterEngine:
     def _further(
         self, slot: int, wanted: int, mean: Vector, lower: Vector, upper: Vector
     ) -> tuple[Vector, Vector, Vector]:
-        """Beyond the horizon that was learnt: forecasts are taken for what happened, on a copy of the stream.
+        """Forecast beyond the learnt horizon by feeding forecasts back as observations, on a copy of the stream.
 
         The bounds widen with the square root of the distance.
         """
@@ -190,7 +190,7 @@ class ForecasterEngine:
         self._anomaly.state[index] = _like(state["anomaly"], self._anomaly.state[index])
 
     def _learn_again(self, slots: Sequence[int], states: Vector, horizon: int) -> None:
-        """With another horizon readouts have other targets: they learn them from the values that were kept."""
+        """With another horizon readouts have other targets, which they learn from the stored values."""
         old = replace(self._setting, horizon=horizon)
         parts = views(np.ascontiguousarray(states), old)
         for row, slot in enumerate(slots):
@@ -213,7 +213,7 @@ class ForecasterEngine:
 
 
 def _like(saved: Any, present: Vector) -> Vector:
-    """A saved array, if it has the shape of the one that it replaces."""
+    """A saved array, checked against the shape of the one that it replaces."""
     if not isinstance(saved, np.ndarray) or saved.shape != present.shape:
         raise ValueError(f"expected an array of {present.shape}, got {getattr(saved, 'shape', type(saved).__name__)}")
     return saved

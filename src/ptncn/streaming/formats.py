@@ -1,4 +1,4 @@
-"""The registry of formats that streams are read from and written to, and the writers.
+"""The registry of input and output formats of streams, and the writers.
 
 Other packages add theirs through the entry-point group `ptncn.formats`; each entry is a `Format`.
 """
@@ -32,8 +32,8 @@ class Field:
         name: its name in a flat table: `load.ahead1`.
         path: its place in a nested object: ("forecast", 0, "load").
         values: one per row.
-        kind: "whole" numbers; "exact" floats with all their digits; "float" with nine; "text", with None for nothing;
-            "flag", 0 or 1. A NaN is written as nothing.
+        kind: "whole" numbers; "exact" floats with all digits; "float" with nine; "text", empty for None; "flag", 0 or
+            1. NaN is written as an empty field.
     """
 
     name: str
@@ -47,14 +47,14 @@ Table = list[Field]
 
 class Writer(Protocol):
     def header(self, table: Table) -> str:
-        """What comes before the first line."""
+        """The text before the first line."""
 
     def lines(self, table: Table) -> str:
         """A line for each row."""
 
 
 class CsvWriter:
-    """A field for each column of the table, by its flat name.
+    """One field per column, with flat names.
 
     >>> table = [Field("a", ("a",), [1.5, float("nan")], "exact"), Field("note", ("note",), ["x,y", None], "text")]
     >>> print(CsvWriter().header(table) + CsvWriter().lines(table), end="")
@@ -115,7 +115,7 @@ def _lines(literals: list[str], table: Table, nothing: str, text: Callable[[Any]
 
 
 def format_floats(columns: Sequence[Sequence[float] | NDArray[Any]], between: Sequence[str], nothing: str) -> list[str]:
-    """Each row of some columns as text, with nine digits and `between` them; a NaN becomes `nothing`.
+    """Format the rows of some columns with nine digits, separated by `between`; NaN becomes `nothing`.
 
     >>> format_floats([[0.1, 1e20], [float("nan"), -2.5]], [";"], "-")
     ['0.1;-', '1e+20;-2.5']
@@ -147,7 +147,7 @@ def format_floats(columns: Sequence[Sequence[float] | NDArray[Any]], between: Se
 
 
 LONGEST = 24
-"""Characters of a number, as in `kernels/format.c`."""
+"""Maximum characters of a number, as in `kernels/format.c`."""
 
 
 @cache
@@ -181,7 +181,7 @@ def _place(root: Any, path: tuple[str | int, ...], leaf: str) -> None:
 
 @dataclass
 class Input:
-    """A file that is to be read, and how.
+    """An input file and how to read it.
 
     Arguments:
         path: "-" is standard input; a name that ends in .gz or .zst is decompressed.
@@ -205,7 +205,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Format:
-    """How rows are read and results written; either may be missing."""
+    """A reader of rows and a writer of results; either may be missing."""
 
     about: str
     extensions: tuple[str, ...]
@@ -221,7 +221,7 @@ def _read_csv(file: Input) -> Source:
 
 def _read_parquet(file: Input) -> Source:
     if file.path == "-" or file.follow:
-        raise StreamError("a Parquet file is read as a whole: it can neither come through a pipe nor be followed")
+        raise StreamError("a Parquet file is read as a whole: it cannot come from a pipe or be followed")
     return ParquetReader(file.path)
 
 
@@ -289,7 +289,7 @@ def open_source(
 
 
 def make_writer(format: str | None, path: str | None = None) -> Writer:
-    """A writer of a format; None: by the file name, else CSV."""
+    """The writer of a format; None: by the file name, else CSV."""
     format = format or (format_of(path) if path else None) or "csv"
     if format not in writable():
         raise ValueError(unknown("output format", format, writable()))

@@ -1,4 +1,4 @@
-"""How surprising rows are, and their values in scaled units; in C where it was built."""
+"""The surprise of rows, and their values in scaled units; in C if it was built."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ptncn.streaming.columns import Vector
 from ptncn.streaming.storage import grow
 
 MEMORY = 500.0
-"""Rows over which the usual error of a target is measured."""
+"""Memory of the usual error of a target, in rows."""
 TRUST = 9.0
 """Squared errors are clipped at this multiple of the usual one."""
 WARM_UP = 32
-"""Rows of a stream before its surprises are compared."""
+"""Rows of a stream before its surprises are comparable."""
 INPUT_MEMORY = 2000.0
-"""Rows over which the scale of an input is measured."""
+"""Memory of the scale of an input, in rows."""
 LONG, SHARE = 5000.0, 1e-7
-"""The usual square error is at least this share of its mean over so many rows: a stream that is mostly zero would
-otherwise make it vanish."""
+"""The usual squared error is at least this share of its mean over this many rows, else it would vanish in a stream that
+is mostly zero."""
 MOST = 1e8
-"""Ratios of squared errors are clipped here, such as at the first change of a constant stream."""
+"""Upper limit of ratios of squared errors, reached for example at the first change of a constant stream."""
 FAR = 6.0
-"""No input is farther than this many scales from its mean."""
+"""Inputs are clipped at this many scales from their mean."""
 
 Slots = NDArray[np.int64]
 whole = ctypes.c_int64
@@ -38,20 +38,20 @@ class Reading(NamedTuple):
     """(n, …) of n rows."""
 
     surprise: Vector
-    """½ Σ e²/v over the targets, v the usual square error of each; NaN where nothing was expected or observed."""
+    """½ Σ e²/v over the targets, v the usual squared error of each; NaN if nothing was predicted or observed."""
     error: Vector
-    """The mean of e²/v; NaN until enough was seen to compare surprises."""
+    """The mean of e²/v; NaN during the warm-up."""
     copied: Vector
-    """The same for the last value as prediction."""
+    """The same for a prediction that copies the last value."""
     parts: Vector
-    """(n, C) of each target in the surprise."""
+    """(n, C) the contribution of each target to the surprise."""
 
 
 class Gauge:
-    """What is usual for C targets of many streams in slots. Rows of a slot are taken in their order.
+    """Usual errors and scales of C targets of many streams in slots. Rows of a slot are processed in order.
 
-    Errors below a billionth of the values are rounding and no surprise; so a constant stream has no surprises.
-    Scales never fall below a millionth of the level, and what lies far off counts as six scales off.
+    Errors below a billionth of the values count as rounding, so a constant stream has no surprises. Scales never fall
+    below a millionth of the level, and inputs are clipped at six scales.
     """
 
     def __init__(self, targets: int) -> None:
@@ -73,7 +73,7 @@ class Gauge:
         row[1 + 5 * C : 1 + 7 * C] = 1.0
 
     def judge(self, slots: Slots, values: Vector, predicted: Vector) -> Reading:
-        """Compare (n, C) values with what was predicted, then learn what is usual."""
+        """Compare (n, C) values with their predictions, then update the usual errors."""
         out = np.empty((len(slots), 4 + self.targets))
         if self._library is None:
             for row in range(len(slots)):
@@ -93,7 +93,7 @@ class Gauge:
         )
 
     def scale(self, slots: Slots, values: Vector) -> NDArray[np.float32]:
-        """(n, 2 C) changes since the last row, then levels, in scaled units; NaN where they are not known."""
+        """(n, 2 C) changes since the last row, then levels, in scaled units; NaN if unknown."""
         inputs = np.empty((len(slots), 2 * self.targets), dtype=np.float32)
         if self._library is None:
             for row in range(len(slots)):
@@ -120,7 +120,7 @@ class Gauge:
         if wrong:
             raise ValueError(f"slots: expected 0 to {len(self.state) - 1}, got {slots}")
 
-    # The same as in C, where there is none
+    # The same in NumPy, without the library
 
     def _judge(self, slot: int, y: Vector, p: Vector, out: Vector) -> None:
         C, state = self.targets, self.state[slot]

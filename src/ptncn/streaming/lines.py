@@ -1,4 +1,4 @@
-"""The lines of a file, a compressed file or a pipe, as they come, with the byte offset of each."""
+"""Read lines of a file, a compressed file or a pipe as they arrive, with their byte offsets."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class ByteReader:
     """Reads a file or a pipe; "-" is standard input.
 
     Arguments:
-        follow: at the end of a file wait for more, and follow its name like `tail -F`: a file that was replaced is
-            opened again, one that was cut is read from its beginning, one that is gone is waited for.
-        poll: seconds to wait for more before saying that there is nothing.
+        follow: at the end of a file, wait for more and follow its name like `tail -F`: a replaced file is reopened, a
+            truncated one is read from its start, a missing one is waited for.
+        poll: seconds to wait for more before reporting that there is nothing.
     """
 
     def __init__(self, path: str, *, follow: bool = False, poll: float = 0.1) -> None:
@@ -55,7 +55,7 @@ class ByteReader:
         self._silent = False
 
     def read(self) -> bytes | Event:
-        """Some bytes, or what happened instead. The first silence is reported at once, later ones after `poll`."""
+        """Some bytes, or an event. The first time without data is reported at once, later ones after `poll`."""
         if not self.seekable and not self._is_ready():
             return Event.SILENCE
         chunk = os.read(self._descriptor, CHUNK)
@@ -70,11 +70,11 @@ class ByteReader:
         return self._look_again()
 
     def seek(self, offset: int) -> None:
-        """Only where `seekable`."""
+        """Only if `seekable`."""
         os.lseek(self._descriptor, offset, os.SEEK_SET)
 
     def switch(self, path: str) -> None:
-        """Continue with the beginning of another file."""
+        """Continue at the start of another file."""
         descriptor = self._open(path)
         os.close(self._descriptor)
         self._descriptor = descriptor
@@ -94,7 +94,7 @@ class ByteReader:
             raise StreamError(f"{path}: cannot be opened: {error.strerror}") from error
 
     def _is_ready(self) -> bool:
-        if sys.platform == "win32":  # where only sockets can be asked: the read waits
+        if sys.platform == "win32":  # on systems that can poll only sockets, the read waits
             return True
         ready = bool(select.select([self._descriptor], [], [], self.poll if self._silent else 0)[0])
         self._silent = not ready
@@ -110,7 +110,7 @@ class ByteReader:
             if os.path.samestat(os.stat(self.path), here):
                 return Event.SILENCE
             if os.fstat(self._descriptor).st_size > os.lseek(self._descriptor, 0, os.SEEK_CUR):
-                return Event.SILENCE  # the old file has grown meanwhile: first read its rest
+                return Event.SILENCE  # the old file has grown: read its rest first
             self.switch(self.path)
         except (FileNotFoundError, StreamError):
             return Event.SILENCE  # between two files
@@ -145,7 +145,7 @@ class CompressedReader:
         self._file.close()
 
     def _decompress(self, chunk: bytes) -> bytes:
-        """What a chunk holds, which may be several compressed streams one after another."""
+        """Decompress a chunk, which may contain several concatenated streams."""
         parts = []
         while chunk:
             if self._unpack.eof:
@@ -168,12 +168,12 @@ COMPRESSIONS = {".gz": "gzip", ".zst": "Zstandard"}
 
 
 def open_bytes(path: str, *, follow: bool = False, poll: float = 0.1) -> ByteReader | CompressedReader:
-    """A reader of plain or compressed bytes, as the name says."""
+    """A reader of plain or compressed bytes, by the file name."""
     kind = COMPRESSIONS.get(os.path.splitext(path)[1].lower())
     if kind is None:
         return ByteReader(path, follow=follow, poll=poll)
     if follow:
-        raise StreamError(f"{path}: a compressed file cannot be followed: it does not grow")
+        raise StreamError(f"{path}: a compressed file cannot be followed")
     return CompressedReader(path, kind, poll=poll)
 
 
@@ -200,27 +200,27 @@ class LineReader:
     """Reads lines in blocks; "-" is standard input.
 
     Arguments:
-        follow: at the end of the file wait for more, across rotation and truncation, and take no line before its
-            line break is there.
-        longest: bytes that a line may have. A longer one is a `RowError` and never held in memory.
-        poll: seconds between two looks at a file that is followed, or at a pipe that is silent.
+        follow: at the end of the file, wait for more, across rotation and truncation; a line is returned only once it
+            is complete.
+        longest: maximum bytes of a line. A longer one is a `RowError` and is never held in memory.
+        poll: seconds between checks of a followed file or a silent pipe.
     """
 
     def __init__(self, path: str, *, follow: bool = False, longest: int = 1_000_000, poll: float = 0.1) -> None:
         self._bytes = open_bytes(path, follow=follow, poll=poll)
         self.name, self.longest = self._bytes.name, longest
         self._buffer = b""
-        self._at = 0  # the first byte in the buffer that no line has taken yet
-        self._offset = 0  # the same, counted from the beginning of the file
+        self._at = 0  # the first unread byte in the buffer
+        self._offset = 0  # its offset in the file
         self._number = 0
         self._state: Event | None = None
-        """END once there is nothing more; ROTATED while the last line of the old file is still to be taken."""
+        """END once there is nothing more; ROTATED while the last line of the old file is unread."""
 
     def close(self) -> None:
         self._bytes.close()
 
     def read(self, most: int) -> list[Line] | None:
-        """`most` lines, or as many as are there without waiting; [] if there are none yet, None at the end."""
+        """Up to `most` lines that are available without waiting; [] if there are none yet, None at the end."""
         lines: list[Line] = []
         while len(lines) < most:
             found = self._buffer.find(b"\n", self._at)
@@ -250,21 +250,21 @@ class LineReader:
         return lines
 
     def peek(self) -> bytes:
-        """The next bytes, as far as they have been read; empty only at the end."""
+        """The next bytes in the buffer; empty only at the end."""
         while self._at == len(self._buffer) and self._state is None:
             self._fill()
         return self._buffer[self._at :]
 
     def position_after(self, line: Line | None) -> dict[str, Any]:
-        """Where to continue, and the mark of the last line, by which `seek` recognises the source."""
+        """Where to continue, and a fingerprint of the last line, by which `seek` recognises the source."""
         if line is None:
             return {"number": 0, "start": 0, "end": 0, "mark": ""}
         return {"number": line.number, "start": line.start, "end": line.end, "mark": _mark(line.data)}
 
     def seek(self, position: Mapping[str, Any], *, live: bool = False) -> Line | None:
-        """Go to where the last line ended, past all before it if the source cannot jump; that line.
+        """Go to the end of the last line, reading everything before it if the source cannot seek; return that line.
 
-        `live` counts on from there without skipping anything.
+        With `live`, continue counting from there without skipping anything.
         """
         if live:
             self._offset, self._number = position["end"], position["number"]
@@ -282,7 +282,7 @@ class LineReader:
         return line
 
     def _find(self, position: Mapping[str, Any]) -> Line | None:
-        """The last line of a position, if it is where it was."""
+        """The last line of a position, if it is still there."""
         self._skip_to(position["start"])
         self._offset, self._number = position["start"], position["number"] - 1
         try:
@@ -335,7 +335,7 @@ class LineReader:
         self._number += 1
 
     def _fill(self) -> Event | None:
-        """Read more behind what is in the buffer; what happened instead, if anything."""
+        """Append more bytes to the buffer; return the event that occurred instead, if any."""
         got = self._bytes.read()
         if isinstance(got, bytes):
             self._buffer = self._buffer[self._at :] + got

@@ -1,4 +1,4 @@
-"""The options of a stream, as plain values for checkpoints, and its default learner."""
+"""The options of a stream as plain values, and its default learner."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class StreamOptions:
     categorical: tuple[str, ...] = ()
     """Names or patterns of columns of labels."""
     slots: int = 16
-    """Distinct values of a categorical column; the last slot stands for all others."""
+    """Distinct labels of a categorical column; the last slot is shared by all others."""
     missing: tuple[str, ...] = MISSING
     """Texts that mark a missing value."""
     decimal: str = "."
     """The decimal mark of numbers in text."""
     columns_change: str = "refuse"
-    """What to do with rows that have other columns than the first: "refuse" or "mask" them."""
+    """What to do with rows whose columns differ from the first row's: "refuse" or "mask" them."""
 
     timestamp: str | None = None
     """The column with the time; default: a column with a common name, such as `time`."""
@@ -48,15 +48,15 @@ class StreamOptions:
     """What to do with a row that is not later than the one before: "keep", "skip" or "stop"."""
 
     key: str | None = None
-    """The column that says which stream a row belongs to: each has its own scale, state and calibration."""
+    """The column that names the stream of a row; each stream has its own scale, state and calibration."""
     key_limit: int | None = None
-    """Streams in memory at a time; the least recently used go to disk."""
+    """Maximum number of streams in memory; the least recently used go to disk."""
     weights: str = "own"
     """With a key: "own" weights for each stream, or "shared" ones."""
 
     target: str | None = None
     """What a learner sees of each column: its "level", its "change" since the last row, or "both", with two inputs a
-    column; None is "both" for a learner that is yet to be made, "change" for one that is."""
+    column; None is "both" for a learner that the stream builds, "change" for one that is passed in."""
     horizon: int = 0
     """Steps to forecast after each observation."""
     level: float = 0.9
@@ -66,7 +66,7 @@ class StreamOptions:
     alarm_rate: float = 0.01
     """The share of ordinary observations that may raise an alarm."""
     alarm_per: str = "event"
-    """"event" raises an alarm once for an event that lasts, "row" for each of its rows."""
+    """"event" raises one alarm for an event that lasts, "row" one for each of its rows."""
     learn: bool = True
     """False freezes the weights; states are still corrected."""
     layer_errors: bool = False
@@ -76,7 +76,7 @@ class StreamOptions:
 
     @property
     def shared(self) -> bool:
-        """Whether streams of many keys have their weights in common."""
+        """Whether the streams of all keys share their weights."""
         return self.key is not None and self.weights == "shared"
 
     def __post_init__(self) -> None:
@@ -133,7 +133,7 @@ PTNCN_OPTIONS: dict[str, Any] = {
     "rescale": "none",  # an update of fixed length cannot converge
     "lr": 1e-3,
     "alpha": 0.999,  # one observation at a time: its moment needs a long memory
-    "eps": 1e-3,  # what is predicted well already is left alone
+    "eps": 1e-3,  # what is already predicted well is left unchanged
     "beta": 0.3,
     "error_rule": "transpose",
     "weight_std": 0.1,  # with less, a small network needs a thousand observations before it learns
@@ -143,7 +143,7 @@ PTNCN_OPTIONS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class LearnerSpec:
-    """Makes learners like `default_learner`, and can be compared and saved."""
+    """Builds learners like `default_learner`, and can be compared and saved."""
 
     name: str = "ptncn"
     hidden: tuple[int, ...] = HIDDEN

@@ -1,4 +1,4 @@
-"""A learner between two scalings: values in the units of the source go in, predictions in the same units come out."""
+"""A learner with scaling: values and predictions are in the units of the source."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ TARGETS = ("level", "change", "both")
 
 
 class Guess(NamedTuple):
-    """What was expected of an observation, and how far off it was."""
+    """The prediction of an observation, and its error."""
 
     prediction: Vector
-    """(width,) in the units of the source, NaN where nothing was known."""
+    """(width,) in the units of the source; NaN if there was no prediction."""
     error: Vector
-    """(width,) prediction − observation in scaled units, NaN where nothing was observed or no scale was known."""
+    """(width,) prediction − observation in scaled units; NaN if nothing was observed or no scale was known."""
     copied: Vector
-    """(width,) the same for the last observation as prediction."""
+    """(width,) the same for a prediction that copies the last observation."""
     scored: bool
-    """Whether anything had been seen before."""
+    """Whether there were earlier observations."""
     step: Step | None
-    """What the learner said; None as long as there was nothing to show it."""
+    """The learner's step; None if there was nothing to show to it."""
 
 
 class Predictor:
-    """Shows a learner one row after another, scaled by what was known before, and fills in what is missing.
+    """Shows rows to a learner, scaled by earlier rows, with missing values replaced by predictions.
 
-    The learner sees no value more than six scales off; errors are measured with the whole distance.
+    Values are clipped at six scales for the learner; errors use the unclipped values.
 
     Arguments:
-        target: "level" shows the values themselves; "change" shows how they differ from those before, so that the
-            last observation plus what is expected to change is the prediction; "both" shows the changes, from which
-            the prediction is made, and after them the levels. Categories are shown as they are.
+        target: "level" shows the values; "change" shows their differences from the last row, so the prediction is the
+            last observation plus the predicted change; "both" shows the changes, which give the prediction, followed by
+            the levels. Categories are shown unchanged.
         unscaled: (width,) True for the entries of categories.
     """
 
@@ -62,11 +62,11 @@ class Predictor:
 
     @staticmethod
     def input_size(target: str, unscaled: NDArray[np.bool_]) -> int:
-        """How many inputs a learner needs."""
+        """The number of inputs that a learner needs."""
         return len(unscaled) + (int((~unscaled).sum()) if target == "both" else 0)
 
     def observe(self, values: Vector, *, learn: bool) -> Guess:
-        """Predict (width,) values, NaN where nothing was observed; then observe them and, by default, learn."""
+        """Predict (width,) values, NaN if not observed, then observe them and, by default, learn."""
         last, width, scaler = self._last, self._width, self.scaler
         base = last if self._all_change else self._base(last)
         given = self._given(values, base)
@@ -87,7 +87,7 @@ class Predictor:
         return Guess(prediction, error, copied, self._known, step)
 
     def peek(self, values: Vector, seen: Guess) -> Guess:
-        """What is expected of (width,) values after the row of `seen`; they are neither shown nor learnt from."""
+        """Predict (width,) values after the row of `seen`, without showing them to the learner."""
         width, scaler = self._width, self.scaler
         base = self._base(self._last)
         expected = self.learner.predict(self.state).numpy()[0]
@@ -99,13 +99,13 @@ class Predictor:
         return Guess(prediction, error, copied, self._known, seen.step)
 
     def count_layers(self) -> int:
-        """How many layers have errors, as an imagined observation shows."""
+        """The number of layers that report errors, found with a trial step."""
         with preserve_rng_state(self.learner):
             blank = torch.zeros(1, self.learner.input_size)
             return len(self.learner.step(blank, self.learner.begin(1), learn=False).errors)
 
     def forecast(self, horizon: int) -> list[Vector]:
-        """The next `horizon` rows as the learner imagines them: each is taken for what happened. Nothing changes."""
+        """Predict the next `horizon` rows, each fed back as an observation; changes nothing."""
         state, last, rows = self.state.clone(), self._last, []
         with preserve_rng_state(self.learner), torch.no_grad():
             for _ in range(horizon):
@@ -127,7 +127,7 @@ class Predictor:
         self.state = state
 
     def _base(self, last: Vector) -> Vector | float:
-        """What a change is counted from."""
+        """The reference of changes: the last observation."""
         if self._all_change:
             return last
         return np.where(self._changes, last, 0.0) if self.target != "level" else 0.0
@@ -142,7 +142,7 @@ class Predictor:
         return self.learner.step(self._tensor(x), self.state, learn=learn)
 
     def _tensor(self, x: Vector) -> Tensor:
-        """(1, n) a row as the learner reckons."""
+        """(1, n) a row in the learner's units."""
         return torch.from_numpy(x.astype(self._dtype)[None])
 
     def _step_with_gaps(self, x: Vector, learn: bool) -> Step | None:
@@ -150,13 +150,13 @@ class Predictor:
         if not missing.any():
             return self._step(x, learn)
         if missing.all() and not self.state.steps:
-            return None  # the stream has not begun: there is no expectation yet that could stand in
+            return None  # the first rows: there is no prediction yet to replace a missing value
         expected = self.learner.predict(self.state).numpy()[0]
         return self._step(np.where(missing, expected, x), learn and not missing.all())
 
     @contextmanager
     def branch(self) -> Iterator[Predictor]:
-        """A predictor that continues from here; as long as it does not learn, this one and its learner stay as is."""
+        """A predictor that continues from here; until it learns, this one and its learner stay unchanged."""
         twin = copy.copy(self)
         twin.state = self.state.clone()
         twin.scaler = copy.deepcopy(self.scaler)
@@ -166,7 +166,7 @@ class Predictor:
 
 @contextmanager
 def preserve_rng_state(learner: Learner) -> Iterator[None]:
-    """Put the learner's random number generator, if it has one, back to where it was."""
+    """Restore the learner's random generator, if it has one."""
     generator = getattr(learner, "generator", None)
     before = None if generator is None else generator.get_state()
     try:

@@ -1,4 +1,4 @@
-"""From rows to results: columns, clock, keys and engine at work on blocks of rows."""
+"""Process blocks of rows into results: columns, clock, keys and engine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ptncn.streaming.times import Clock, Pace, Shown
 
 
 class Processor:
-    """Turns blocks of rows into results, and holds everything that a stream has learnt; see `Stream`.
+    """Turns blocks of rows into results, and holds the state of a stream; see `Stream`.
 
     Each key has a slot of the engine and of the clock; without a key there is one slot.
     """
@@ -38,9 +38,9 @@ class Processor:
         self.options, self.drift, self.report = options, drift, report
         self.stats = RunningStats()
         self.healthy = True
-        """False once learning has diverged: the present state is not worth saving."""
+        """False once learning has diverged: the state must not be saved."""
         self.store_folder: str | None = None
-        """Where streams go that exceed `key_limit`; None is the system's folder for temporary files."""
+        """Folder for streams beyond `key_limit`; None is the system's temporary folder."""
         self.columns = _make_columns(options)
         self.clock = Clock(gaps=options.gaps, order=options.order, format=options.time_format)
         self._learner, self.network = learner, network
@@ -49,7 +49,7 @@ class Processor:
         self._described: tuple[Engine | None, dict[str, Any]] | None = None
         """The engine, and how its learner was made."""
         self._made_for: Any = None
-        """Learner and columns of the blob that the engine was made for: those of many keys share one."""
+        """The learner and columns of the blob that the engine was built for; blobs of many keys share them."""
         self._keys = KeyTable(options.key_limit if options.key is not None else None)
         self._store: KeyStore | None = None
         self._failure: StreamError | None = None
@@ -59,14 +59,14 @@ class Processor:
 
     @property
     def engine(self) -> Engine:
-        """The engine; there is none before the first row."""
+        """The engine, which is built with the first row."""
         if self._engine is None:
             raise StreamError("nothing was observed yet")
         return self._engine
 
     @property
     def learner(self) -> Learner:
-        """The learner, or that of the first key."""
+        """The learner; with keys, that of the first key."""
         return self.engine.learner
 
     @property
@@ -85,7 +85,7 @@ class Processor:
             self._store = None
 
     def _begin(self, block: Block, name: str) -> None:
-        """Choose columns by the first row, and make everything whose size depends on them."""
+        """Select columns by the first row, and build everything whose size depends on them."""
         left_out = self.columns.begin(block, name)
         if left_out:
             self.report(f"left out, because they hold text: {', '.join(left_out)}; --categorical takes them in")
@@ -116,7 +116,7 @@ class Processor:
             self._keys.slots[""] = 0
 
     def _can_forecast(self) -> bool:
-        """Whether the default engine can be used: it predicts numbers only and reports no errors of layers."""
+        """Whether the default engine can be used: it predicts only numbers and reports no layer errors."""
         numeric = not any(name in self.columns.categories for name in self.columns.names)
         return numeric and not self.options.layer_errors
 
@@ -135,7 +135,7 @@ class Processor:
         )
 
     def _process(self, block: Block, name: str) -> Results:
-        """The results of a block. An error that stops the stream is kept and raised by the next call."""
+        """The results of a block. An error that stops the stream is raised by the next call."""
         if not len(block):
             return self._nothing()
         if self._engine is None:
@@ -147,7 +147,7 @@ class Processor:
         return self._run(block, entries, known, rows, name)
 
     def _process_bad(self, error: RowError, name: str) -> Results:
-        """A row that the source itself could not read."""
+        """Handle a row that the source could not read."""
         self._bad(error)
         if self.options.on_error == "skip" or self._engine is None or self.options.key is not None:
             return self._nothing()
@@ -156,7 +156,7 @@ class Processor:
         return self._run(block, nothing, known, [0], name)
 
     def _without_bad(self, rows: list[int], bad: list[tuple[int, RowError]]) -> list[int]:
-        """Follow `on_error`: the rows that remain."""
+        """Apply `on_error`; return the remaining rows."""
         for row, error in bad:
             if self.options.on_error == "stop":
                 self._failure = error
@@ -177,7 +177,7 @@ class Processor:
             raise failure
 
     def _run(self, block: Block, entries: Vector, known: Known, rows: list[int], name: str) -> Results:
-        """Show rows to the engine, as many at a time as there are slots for."""
+        """Pass rows to the engine, as many at a time as fit into its slots."""
         columns = self.columns
         keys = columns.keys(block)
         stamps = None if columns.timestamp is None else list(map(_as_time, columns.column(columns.timestamp, block)))
@@ -288,7 +288,7 @@ class Processor:
         self.clock.restore(slots, state["clock"])
 
     def _slot_of(self, key: str | None) -> int:
-        """The slot of a stream, which is fetched from the disk if it is there."""
+        """The slot of a stream, which is loaded from disk if necessary."""
         if (key is None) != (self.columns.key is None):
             raise StreamError("a key is needed" if key is None else f"key {key!r}: this stream has no keys")
         if key is not None and not self.knows(key):
@@ -365,5 +365,5 @@ def _make_columns(options: StreamOptions) -> Columns:
 
 
 def _as_time(value: Any) -> str | float | None:
-    """A timestamp as it came, as far as a line of text can hold it."""
+    """A timestamp in its original form, as text in one line."""
     return value if value is None or isinstance(value, str | int | float) else str(value)

@@ -17,11 +17,11 @@ DELIMITERS = ",;\t|"
 
 
 class CsvReader:
-    """The first line names the columns. So does a later one that repeats at least half of the names and has no
-    number in it: files that were joined have several headers, and the last one counts.
+    """The first line names the columns. A later line that repeats at least half of the names and contains no number is
+    a header too, since concatenated files have several; the last one counts.
 
     Arguments:
-        delimiter: between two fields; None takes the most frequent of `, ; tab |` in the first line.
+        delimiter: the field separator; None takes the most frequent of `, ; tab |` in the first line.
         header: False if there is none; the columns are then called x0, x1, …
     """
 
@@ -67,7 +67,7 @@ class CsvReader:
             except RowError:
                 if block.rows:
                     self._ahead.extendleft(reversed(self._row))
-                    break  # first the rows before it
+                    break  # return the rows before it first
                 raise
             block.rows.append(fields)
             block.lines.append(number)
@@ -80,7 +80,7 @@ class CsvReader:
         return {**self._lines.position_after(line), "names": list(names), "delimiter": self._delimiter}
 
     def seek(self, position: Mapping[str, Any], *, live: bool = False) -> None:
-        """A live pipe may or may not repeat its header."""
+        """A live pipe may or may not repeat the header."""
         line = self._lines.seek(position, live=live)
         self._delimiter = position["delimiter"]
         if position["names"]:
@@ -114,7 +114,7 @@ class CsvReader:
         return True
 
     def _fetch(self, most: int) -> bool:
-        """Read more lines; False if there are none now, and `_ended` if there never will be."""
+        """Read more lines; False if none are available, with `_ended` set at the end of the source."""
         lines = self._lines.read(most)
         self._ended = lines is None
         self._ahead.extend(lines or ())
@@ -132,7 +132,7 @@ class CsvReader:
         return 2 * known >= len(self._names) and not any(_is_number(field) for field in fields)
 
     def _next_fields(self) -> list[str]:
-        """The fields of the next row, none for a blank one; a bad row costs only its first line."""
+        """The fields of the next row, empty for a blank line; of a bad row only the first line is consumed."""
         assert self._delimiter is not None
         line = self._ahead.popleft() if self._ahead else None
         self._row = [] if line is None else [line]
@@ -153,7 +153,7 @@ class CsvReader:
             return []
         except (csv.Error, RowError) as error:
             if not self._row:
-                raise  # the line was too long to be read at all
+                raise  # the line was too long to be read
             self._ahead.extendleft(reversed(self._row[1:]))
             del self._row[1:]
             if isinstance(error, RowError):
@@ -161,7 +161,7 @@ class CsvReader:
             raise RowError(self.name, self._row[0].number, f"not CSV: {error}") from error
 
     def _next_text(self) -> str:
-        """The next line of a quoted field; waits for it."""
+        """The next line of a quoted field; waits until it is available."""
         while not self._ahead:
             if not self._fetch(1) and self._ended:
                 raise StopIteration
@@ -198,7 +198,7 @@ def _is_number(text: str) -> bool:
 
 
 class JsonReader:
-    """The names of an object are columns; those of a list are called x0, x1, …; blank lines are skipped."""
+    """One JSON object or list per line; the columns of a list are called x0, x1, …; blank lines are skipped."""
 
     def __init__(self, lines: LineReader) -> None:
         self.name = lines.name
@@ -227,7 +227,7 @@ class JsonReader:
                     names, values = self._parse(line)
                 except RowError:
                     if block.rows:
-                        break  # first the rows before it
+                        break  # return the rows before it first
                     self._ahead.popleft()
                     raise
                 if not block.rows:
@@ -275,7 +275,7 @@ class ParquetReader:
         except ImportError as error:
             raise StreamError(f"{path}: Parquet needs pyarrow: pip install 'ptncn[parquet]'") from error
         self.name = path
-        # what pyarrow raises on damaged files: names that are no text and impossible sizes among them
+        # errors of pyarrow for damaged files, such as invalid names and impossible sizes
         self._broken = (pyarrow.ArrowException, OSError, ValueError, OverflowError, MemoryError)
         try:
             self._file = parquet.ParquetFile(path)

@@ -28,23 +28,23 @@ class Steps:
     forecast: Vector
     """(n, h, w) the next h rows, made after the row was seen."""
     lower: Vector
-    """(n, h, w) bounds of the forecast at the level asked for; (n, 0, w) for an engine that has none."""
+    """(n, h, w) bounds of the forecast; (n, 0, w) for an engine without bounds."""
     upper: Vector
     surprise: Vector
-    """(n,) ½ Σ e²/v over the targets; NaN where nothing was observed or expected."""
+    """(n,) ½ Σ e²/v over the targets; NaN if nothing was observed or predicted."""
     parts: Vector
-    """(n, w) the part of each entry in the surprise."""
+    """(n, w) the contribution of each entry to the surprise."""
     anomaly: Vector
     """(n,) from 0 to 1, NaN among the first rows."""
     alarm: NDArray[np.bool_]
     severity: Vector
-    """(n,) of the event that an alarm belongs to; 0 without one."""
+    """(n,) severity of the alarm; 0 without one."""
     error: Vector
-    """(n,) the mean square error over the targets, in scaled units; NaN where it does not count."""
+    """(n,) the mean squared error over the targets, in scaled units; NaN if it does not count."""
     copy_error: Vector
-    """(n,) the same for the last observation as prediction."""
+    """(n,) the same for a prediction that copies the last observation."""
     layer_errors: Vector
-    """(n, layers) ½‖e‖² of each layer; (n, 0) unless asked for."""
+    """(n, layers) ½‖e‖² of each layer; (n, 0) unless requested."""
 
     @classmethod
     def empty(cls, n: int, width: int, horizon: int, *, bounds: bool, layers: int = 0) -> Steps:
@@ -101,7 +101,7 @@ class Observation:
     cause: str | None
     """The target that contributes most to the surprise."""
     surprises: dict[str, float]
-    """The part of each target in the surprise."""
+    """The contribution of each target to the surprise."""
     anomaly: float | None
     """From 0 to 1; None among the first observations."""
     alarm: bool
@@ -137,7 +137,7 @@ class Results:
         return map(self.row, range(len(self)))
 
     def parts(self) -> Vector:
-        """(n, targets) the part of each target in the surprise."""
+        """(n, targets) the contribution of each target to the surprise."""
         owners, parts = self.columns.owners, self.steps.parts
         if len(owners) == len(self.columns.names):
             return parts
@@ -243,7 +243,7 @@ FADING = 0.999
 
 @dataclass
 class RunningStats:
-    """Errors are mean square differences over the targets, in scaled units, older ones fading away."""
+    """Counts, and fading means of the squared errors over the targets, in scaled units."""
 
     observations: int = 0
     scored: int = 0
@@ -254,22 +254,16 @@ class RunningStats:
     late_rows: int = 0
     error: float = 0.0
     copy_error: float = 0.0
-    weight: float = 0.0
 
     def score(self, errors: Sequence[float], copy_errors: Sequence[float]) -> None:
-        """Take the errors of rows one by one, so that it does not matter where blocks end; NaN is left out."""
-        error, copied, weight = self.error, self.copy_error, self.weight
+        """Add the errors of rows one by one, so that block boundaries do not matter; NaN is ignored."""
+        error, copied = self.error, self.copy_error
         for mine, its in zip(errors, copy_errors, strict=True):
             if mine == mine and its == its:
                 self.scored += 1
                 error = FADING * error + mine
                 copied = FADING * copied + its
-                weight = FADING * weight + 1.0
-        self.error, self.copy_error, self.weight = error, copied, weight
-
-    @property
-    def root_mean_square(self) -> float:
-        return math.sqrt(self.error / self.weight) if self.weight else math.nan
+        self.error, self.copy_error = error, copied
 
     @property
     def against_copy(self) -> float:
@@ -332,7 +326,7 @@ class Forecast:
 
     @property
     def rows(self) -> list[dict[str, Value]]:
-        """The steps ahead as one value a target."""
+        """The steps ahead, one value per target."""
         return [self.columns.decode(row, self.key) for row in self.entries.tolist()]
 
     def table(self) -> Table:
@@ -351,7 +345,7 @@ class Forecast:
         return table
 
     def draw(self, path: Path) -> None:
-        """A panel for each of the first twelve numeric targets: the past, what was predicted, and the future."""
+        """One panel for each of the first twelve numeric targets: observations, predictions and the forecast."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""Robust online scaling, and surprise: an error relative to the usual one."""
+"""Robust online scaling, and surprise: errors relative to their usual size."""
 
 from __future__ import annotations
 
@@ -13,26 +13,25 @@ from ptncn.checkpoint import check_count
 from ptncn.streaming.columns import Vector
 
 FIRST = 32
-"""Number of values from which a column is estimated at its beginning, and after a lasting change."""
+"""Number of values for the first estimate of a column, and for a new one after a lasting change."""
 FAR = 6.0
-"""A value more scales off than this counts as if it were this far. Fewer than one in FAR² such values hardly matter;
-more of them, and they are what the column is like."""
+"""Values are clipped at this many scales. Fewer than one such value in FAR² hardly matters; more of them are part of
+the distribution."""
 LEAST = 1e-12
 """The scale of a column that never moved."""
 
 
 def are_ordinary(off: Vector) -> bool:
-    """Whether no scaled value is missing or far off."""
+    """Whether no scaled value is missing or clipped."""
     return off.dot(off) < FAR * FAR or bool(np.abs(off).max(initial=0.0) < FAR)
 
 
 class RobustScaler:
-    """Scales each column to location 0 and scale 1, by what was known before the row.
+    """Scales each column to location 0 and scale 1, based on earlier rows.
 
-    The first 32 values of a column give their median and their median absolute deviation. From then on the mean
-    and the variance follow with a memory of `memory` values, each counted as at most six scales off [^1]. A column
-    that was farther off for 32 values on end is judged anew by them. Memory is constant, and the same values give
-    the same numbers.
+    Location and scale start as the median and the median absolute deviation of the first 32 values. From then on mean
+    and variance follow with a memory of `memory` values, each clipped at six scales [^1]. After 32 clipped values in a
+    row, both are estimated anew from these. Memory is constant, and the same values give the same numbers.
 
     [^1]: Huber: Robust estimation of a location parameter. Annals of Mathematical Statistics 35, 1964.
 
@@ -56,9 +55,9 @@ class RobustScaler:
         self._refresh()
 
     def init_location(self, values: Vector) -> NDArray[np.bool_] | None:
-        """Take the first value of a column for its location; (width,) where that was done, or None for nowhere.
+        """Use the first value of a column as its location; returns (width,) where that was done, or None.
 
-        A prediction of such a value must not use the location: it was not known beforehand.
+        A prediction of such a value must not use this location, which was not known before.
         """
         if self._grown:
             return None
@@ -68,7 +67,7 @@ class RobustScaler:
 
     @property
     def is_known(self) -> NDArray[np.bool_]:
-        """(width,) whether a column has a scale: it was seen, or needs none."""
+        """(width,) whether a column has a scale: it was observed, or needs none."""
         known: NDArray[np.bool_] = (self.count > 0) | ~self._scaled
         return known
 
@@ -100,14 +99,14 @@ class RobustScaler:
             self._estimate_again()
 
     def _count_all(self) -> Vector:
-        """The rates of a row in which everything was seen."""
+        """The rates for a complete row."""
         self.count += 1
         self._rows_to_full -= 1
         rate: Vector = self._weight / np.minimum(self.count, self.memory)
         return rate
 
     def _note(self, values: Vector, off: Vector) -> Vector:
-        """The rates of any other row; new and far-off values are kept, in case of a new estimate."""
+        """The rates for any other row; new and clipped values are kept for a new estimate."""
         seen = self._scaled & (values == values)
         self.count[seen] += 1
         young = seen & (self.count <= FIRST)
@@ -128,7 +127,7 @@ class RobustScaler:
         self._refresh()
 
     def _estimate(self, column: int, count: int, least: float) -> None:
-        """Location and scale of the values that were kept, the scale no smaller than `least`."""
+        """Location and scale of the kept values; the scale is at least `least`."""
         kept = self._recent[:count, column]
         middle = float(np.median(kept))
         spread = 1.4826 * float(np.median(np.abs(kept - middle))) or float(kept.std())
@@ -137,7 +136,7 @@ class RobustScaler:
         self.mean[column], self.scale[column] = middle, max(spread, least)
 
     def _refresh(self) -> None:
-        """If no column is new or far off, a row takes a fast path; once all memories are full, a faster one."""
+        """Choose the code path: a fast one if no column is new or clipped, a faster one once all memories are full."""
         least = int(self.count[self._scaled].min(initial=self.memory))
         self._grown = least > FIRST and not self._far.any()
         self._rows_to_full = self.memory - least
@@ -165,18 +164,18 @@ TRUST = 9.0
 
 
 class Surprise:
-    """½ Σ e²/v over the columns, where v is the usual square error of each column, as far as was known before.
+    """½ Σ e²/v over the columns, where v is the usual squared error of each column in earlier rows.
 
-    Measured like this a column that cannot be predicted does not drown one that can, and surprise keeps its size
-    while the learner gets better: so ranks among recent surprises are comparable. v remembers about
-    `memory` errors. Where a column was not observed the others stand for it.
+    This way an unpredictable column does not hide a predictable one, and surprise keeps its size while the learner
+    improves, so that recent surprises are comparable. v has a memory of about `memory` errors. If a column was not
+    observed, the sum over the others is scaled up.
     """
 
     def __init__(self, width: int, *, memory: int = 500) -> None:
         self.memory = memory
         self.usual, self._ones = np.ones(width), np.ones(width)
         self.parts = np.zeros(width)
-        """(width,) what each column contributed to the last surprise; 0 where it was not observed."""
+        """(width,) the contribution of each column to the last surprise; 0 if it was not observed."""
         self._count = 1
 
     @property
@@ -185,7 +184,7 @@ class Surprise:
         return self._count > FIRST
 
     def update(self, error: Vector) -> float:
-        """The surprise at (width,) errors, NaN where nothing was observed; then learn from them."""
+        """The surprise of (width,) errors, NaN if not observed; then update the usual errors."""
         ratio = error * error / self.usual
         surprise = 0.5 * float(ratio.dot(self._ones))
         self.parts = 0.5 * ratio

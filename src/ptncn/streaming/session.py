@@ -38,7 +38,7 @@ BATCH = 1 << 16
 
 
 class Output:
-    """Collects lines and writes them in batches. `length` counts the bytes that were really written.
+    """Collects lines and writes them in batches; `length` counts the bytes written.
 
     Arguments:
         path: None is standard output.
@@ -64,7 +64,7 @@ class Output:
             self.flush()
 
     def flush(self) -> None:
-        """Write everything; after an error, `length` counts what was written."""
+        """Write everything; after an error, `length` counts the bytes that were written."""
         data = memoryview("".join(self._pending).encode())
         self._pending, self._size = [], 0
         while data:
@@ -78,7 +78,7 @@ class Output:
             data = data[written:]
 
     def sync(self) -> None:
-        """Flush, and wait until it is on the disk."""
+        """Flush and sync to disk."""
         self.flush()
         if self._regular:
             os.fsync(self._descriptor)
@@ -112,9 +112,8 @@ PERIOD = 0.25
 
 
 class StatusLine:
-    """Draws on standard error, four times a second; each bar is the highest score between two drawings.
-
-    What stays on the terminal in the end is the number of all rows, and the mean rate.
+    """Draws on standard error, four times a second; each bar is the highest score since the last drawing. At the end
+    the number of rows and the mean rate stay on the terminal.
     """
 
     def __init__(self, stats: RunningStats) -> None:
@@ -186,7 +185,7 @@ def sparkline(scores: deque[float]) -> str:
 
 
 def can_draw(writes_to_stdout: bool) -> bool:
-    """Whether standard error is a terminal to which the lines themselves do not go."""
+    """Whether standard error is a terminal, and the output does not go to it too."""
     return sys.stderr.isatty() and not (writes_to_stdout and sys.stdout.isatty())
 
 
@@ -196,26 +195,26 @@ WAITING = 1000
 
 
 class Alerts:
-    """Sends each alarm as a JSON object, in the background: a slow receiver does not hold up the stream.
+    """Sends each alarm as a JSON object in the background, so that a slow receiver does not delay the stream.
 
     Arguments:
-        webhook: an address that gets it by POST.
-        command: a program with its arguments that gets it on its standard input.
-        report: called with one line about what could not be sent.
+        webhook: URL to POST it to.
+        command: a program with arguments that reads it from standard input.
+        report: called with a one-line message about failures.
     """
 
     def __init__(
         self, webhook: str | None = None, command: str | None = None, report: Callable[[str], None] = lambda line: None
     ) -> None:
         if webhook is not None and not webhook.startswith(("http://", "https://")):
-            raise ValueError(f"webhook: expected an address that begins with http:// or https://, got {webhook!r}")
+            raise ValueError(f"webhook: expected a URL that begins with http:// or https://, got {webhook!r}")
         self.webhook, self.command, self.report = webhook, shlex.split(command or ""), report
         self._queue: queue.Queue[bytes | None] = queue.Queue(WAITING)
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
     def send(self, results: Results) -> None:
-        """Pass on the alarms of a block."""
+        """Send the alarms of a block."""
         for row in results.steps.alarm.nonzero()[0].tolist():
             body = asdict(results.row(row))
             try:
@@ -252,15 +251,16 @@ BLOCK, KEYED_BLOCK = 256, 1024
 
 
 class Session:
-    """Writes a line for each observation, and checkpoints from which the same bytes follow.
+    """Writes a line for each observation, and checkpoints from which a resumed run writes the same bytes.
 
     Arguments:
-        settings: what shapes the output; a checkpoint only resumes under the same, but for `FREE_ON_RESUME`.
+        settings: settings that determine the output; a checkpoint resumes only with the same ones, except for
+            `FREE_ON_RESUME`.
         checkpoint: the file, or None for none.
-        every: seconds between two checkpoints. One more is written at the end, however it comes, unless learning has
-            diverged or the output cannot be written: the last good one stays then.
+        every: seconds between checkpoints. One more is written at the end, unless learning has diverged or the output
+            cannot be written; then the last good one stays.
         show_status: draw a status line.
-        alerts: what to do about alarms.
+        alerts: receivers of alarms.
     """
 
     def __init__(
@@ -282,7 +282,7 @@ class Session:
         self.settings = dict(settings or {})
         self.show_status, self.alerts = show_status, alerts
         self.watch: Callable[[Results], object] = lambda results: None
-        """Sees each block after it was written."""
+        """Called with each block after it is written."""
         self.caught: int | None = None
         """The signal that ended the session, if one did."""
         self._out = out
@@ -358,7 +358,7 @@ class Session:
             self._due = 0.0
 
     def _save(self, output: Output) -> None:
-        """Output first: a checkpoint never counts a line that is not on disk."""
+        """The output is synced first, so that a checkpoint never counts a line that is not on disk."""
         observed = self.stream.stats.observations
         if self.checkpoint is None or observed == self._saved_at:
             output.flush()

@@ -35,7 +35,7 @@ class Block:
 
 @runtime_checkable
 class Source(Protocol):
-    """Returns rows in blocks, knows its position after each row, and continues after a bad one."""
+    """Returns rows in blocks, knows its position after each row, and continues after a bad row."""
 
     name: str
 
@@ -46,7 +46,7 @@ class Source(Protocol):
         """
 
     def position(self, count: int | None = None) -> dict[str, Any]:
-        """Where the row after the first `count` of the last block begins, None for all: plain values for `seek`."""
+        """The position after the first `count` rows of the last block (None: all), as plain values for `seek`."""
 
     def seek(self, position: Mapping[str, Any], *, live: bool = False) -> None:
         """Continue from a position of the same source, reopened. `live`: a pipe that continues there by itself."""
@@ -85,7 +85,7 @@ class IterableSource:
             if block is None:
                 block = Block(names)
             elif names != block.names:
-                break  # other columns begin another block
+                break  # rows with other columns start a new block
             block.rows.append(values)
             block.lines.append(self._read)
             self._ahead = None
@@ -96,7 +96,7 @@ class IterableSource:
         return {"rows": lines[-1] if lines else self._before}
 
     def seek(self, position: Mapping[str, Any], *, live: bool = False) -> None:
-        """Skip the rows that were consumed: an iterable begins at its beginning, unless it is live."""
+        """Skip the rows that were consumed, because an iterable starts at its beginning unless it is live."""
         for _ in range(0 if live else position["rows"]):
             if next(self._rows, self) is self:
                 raise StreamError(f"{self.name}: ends before row {position['rows']}, where the checkpoint was made")

@@ -1,4 +1,4 @@
-"""How streams are kept: as bytes, in a checkpoint, and by key, with the least recently used on disk.
+"""Storage of streams: as bytes, in checkpoints, and by key, with the least recently used on disk.
 
 A blob is a magic word, the version, the checksum of the rest, the length of a JSON text, that text, and the arrays
 one after another, little-endian. The checksum covers that length too. In the text an array is given by its
@@ -37,7 +37,7 @@ KINDS = ("f8", "f4", "i8", "i4", "u1", "b1")
 HEAD = struct.Struct("<12sHIQ")  # magic, version, CRC-32 of what follows, bytes of JSON
 
 MALFORMED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, MemoryError)
-"""What content may raise that has the right checksum but was not written by a stream; RecursionError is among them."""
+"""Errors of content with a valid checksum that was not written by a stream; RecursionError is a RuntimeError."""
 
 
 class BlobError(ValueError):
@@ -56,7 +56,7 @@ def pack(tree: Any) -> bytes:
 
 
 def unpack(data: bytes | memoryview) -> Any:
-    """What `pack` was given; tensors come back as tensors, arrays as arrays of their own."""
+    """The inverse of `pack`; arrays are copies."""
     if len(data) < HEAD.size or bytes(data[: len(MAGIC)]) != MAGIC:
         raise BlobError("not the state of a stream, or cut short")
     _, version, checksum, length = HEAD.unpack_from(data)
@@ -128,7 +128,7 @@ def _fill(tree: Any, data: memoryview) -> Any:
     if tag == "a":
         kind, shape, at = content
         if kind not in KINDS or at < 0 or any(size < 0 for size in shape):
-            raise ValueError(f"an array cannot be like {content!r}")
+            raise ValueError(f"invalid array: {content!r}")
         dtype = np.dtype(f"<{kind}" if np.dtype(kind).itemsize > 1 else kind)
         return np.frombuffer(data, dtype, int(np.prod(shape)), at).reshape(shape).astype(dtype.newbyteorder("="))
     if tag == "t":
@@ -146,7 +146,7 @@ def _fill(tree: Any, data: memoryview) -> Any:
 class CheckpointLock:
     """Holds `<checkpoint>.lock` while a process writes the checkpoint.
 
-    The system lets go of the lock when the process dies, however it dies, so that nothing stale can be in the way.
+    The system releases the lock when the process ends, however it ends, so there are no stale locks.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, CheckpointLock(Path(folder) / "a"):
@@ -166,15 +166,15 @@ class CheckpointLock:
             raise StreamError(f"{self.checkpoint}: {self._holder()} is writing this checkpoint already") from None
         except OSError as error:
             raise StreamError(f"{self.path}: cannot be written: {error.strerror}") from error
-        if not isinstance(self._lock, SoftFileLock):  # which keeps notes of its own in the file
-            with suppress(OSError):  # Windows lets no second handle write to a locked file
+        if not isinstance(self._lock, SoftFileLock):  # written to the lock file for error messages
+            with suppress(OSError):  # on Windows a second handle cannot write to a locked file
                 self.path.write_text(f"{os.getpid()}\n", encoding="ascii")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with suppress(OSError):  # Windows keeps a file that is open
+        with suppress(OSError):  # on Windows an open file cannot be removed
             self.path.unlink()
         self._lock.release()
 
@@ -190,9 +190,9 @@ Array = NDArray[np.float64]
 
 
 def grow(array: NDArray[Any], rows: int) -> None:
-    """More rows, of zeros, in place where the system allows: of many streams, two copies do not fit into memory.
+    """Add rows of zeros, in place if the system allows it, to avoid a second copy of all streams.
 
-    Views of the array are void afterwards.
+    Views of the array become invalid.
     """
     array.resize((rows, *array.shape[1:]), refcheck=False)
 
@@ -203,7 +203,7 @@ class StateRows:
     state: Array
 
     def tree(self, row: int | None = None) -> dict[str, Array]:
-        """Everything that the streams, or one of them, have learnt."""
+        """The state of all streams, or of one of them."""
         return {"state": (self.state if row is None else self.state[row : row + 1]).copy()}
 
     def load_tree(self, tree: Mapping[str, Array], row: int | None = None) -> None:
@@ -220,16 +220,16 @@ class Assignment:
 
     slots: list[int]
     new: list[tuple[str, int]]
-    """Keys that have to be put into a slot first: from the store, or as new streams."""
+    """Keys to load into a slot first, from the store or as new streams."""
     evicted: list[tuple[str, int]]
-    """Keys that have to leave their slot before that."""
+    """Keys to move out of their slot before that."""
 
 
 class KeyTable:
     """Gives each key a slot, at most `limit` of them at a time.
 
     >>> table = KeyTable(limit=2)
-    >>> table.assign(["a", "b", "a", "c"])  # c has to wait until the rows of b are done
+    >>> table.assign(["a", "b", "a", "c"])  # c waits until the rows of b are processed
     Assignment(slots=[0, 1, 0], new=[('a', 0), ('b', 1)], evicted=[])
     >>> table.assign(["c"])
     Assignment(slots=[1], new=[('c', 1)], evicted=[('b', 1)])
@@ -243,7 +243,7 @@ class KeyTable:
         """The least recently used first."""
 
     def assign(self, keys: Sequence[str]) -> Assignment:
-        """Slots for as many of the first rows as fit in together."""
+        """Slots for as many of the first rows as fit at the same time."""
         if self.limit is None:
             known = [self.slots.get(key, -1) for key in keys]
             if -1 not in known:
@@ -271,7 +271,7 @@ class KeyTable:
 
 
 class KeyStore:
-    """The state of streams that are in no slot, in a temporary database next to the checkpoint."""
+    """The state of streams without a slot, in a temporary database next to the checkpoint."""
 
     def __init__(self, folder: str | None = None) -> None:
         handle, self.path = tempfile.mkstemp(prefix=".ptncn-keys-", suffix=".db", dir=folder)
@@ -285,7 +285,7 @@ class KeyStore:
         self._base.execute("INSERT OR REPLACE INTO streams VALUES (?, ?)", (key, state))
 
     def take(self, key: str) -> bytes | None:
-        """The state of a key, which is then no longer here."""
+        """Remove and return the state of a key."""
         row: Any = self._base.execute("SELECT state FROM streams WHERE key = ?", (key,)).fetchone()
         if row is None:
             return None

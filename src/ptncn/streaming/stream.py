@@ -70,9 +70,9 @@ class Stream(Processor):
             options["target"] = "change" if isinstance(learner, Learner) else TARGET
         checked = StreamOptions(**options)
         if checked.key is not None and drift is not None:
-            raise ValueError("drift: cannot be watched for many streams at once, only without a key")
+            raise ValueError("drift: cannot be combined with a key")
         if checked.key is not None and isinstance(learner, Learner) and checked.weights == "own":
-            raise ValueError("learner: own weights for each key need a function that makes learners, got one learner")
+            raise ValueError("learner: own weights for each key need a function that builds learners, got a learner")
         listener = drift if drift is None or isinstance(drift, DriftListener) else DriftListener(drift)
         super().__init__(checked, learner, network, listener, report)
         self.source: Source = source if isinstance(source, Source) else IterableSource(source)
@@ -97,7 +97,7 @@ class Stream(Processor):
             return self._process_bad(error, self.source.name)
         if block is None:
             if not self.stats.observations:
-                raise StreamError(f"{self.source.name}: there is not one observation in it")
+                raise StreamError(f"{self.source.name}: expected at least one observation, got none")
             return None
         results = self._process(block, self.source.name)
         if len(block):
@@ -105,7 +105,7 @@ class Stream(Processor):
         return results
 
     def feed(self, rows: Iterable[Any]) -> list[Observation]:
-        """Process rows that do not come from the source, for use inside another engine."""
+        """Process rows that do not come from the source, for use inside other engines."""
         source = IterableSource(rows)
         observations: list[Observation] = []
         while (block := source.read(256)) is not None:
@@ -136,8 +136,8 @@ class Stream(Processor):
         write_atomically(Path(path), pack({**self._tree(), "position": self._position, "extra": extra}))
 
     def load(self, path: str | os.PathLike[str], *, live: bool = False) -> Any:
-        """Continue from a file that `save` wrote, with the very next observation of the source. The learner is the one
-        in the file. `live`: the source is a pipe that itself continues there. Returns the `extra` that was saved."""
+        """Continue from a file of `save` with the next observation of the source. The learner comes from the file.
+        `live`: the source is a pipe that continues there by itself. Returns the saved `extra`."""
         tree = read_checkpoint(path)
         try:
             self._load_tree(tree)
@@ -187,13 +187,12 @@ class Stream(Processor):
 class Advance:
     """Takes the state of a stream and new rows; returns its next state and the result of each row.
 
-    A state is what the call before returned for the same stream, or None where it begins. The result depends on
-    nothing else, so an engine that stores states together with its position in the source processes every row
-    exactly once.
+    A state is what the last call returned for the same stream, or None for a new one. The result depends on nothing
+    else, so an engine that stores states together with its position in the source processes every row exactly once.
 
     Arguments:
-        keep: streams that stay in memory, the latest ones. A state that is the last one returned for such a stream
-            is not decoded again.
+        keep: number of recent streams to keep in memory. The last state returned for such a stream is not decoded
+            again.
         options: those of `Stream`.
 
     >>> advance = Advance(horizon=1)
@@ -206,10 +205,10 @@ class Advance:
     def __init__(self, *, keep: int = 1, **options: Any) -> None:
         if keep < 1:
             raise ValueError(f"keep: expected at least 1, got {keep}")
-        Stream(**options)  # refuses bad options now, not at the first row
+        Stream(**options)  # rejects bad options now, not at the first row
         self.options, self.keep = options, keep
         self._streams: OrderedDict[bytes, Stream] = OrderedDict()
-        """By their states, the latest last."""
+        """By state, the most recent last."""
 
     def __call__(self, state: bytes | None, rows: Iterable[Any]) -> tuple[bytes, list[Observation]]:
         stream = self._stream(state)
@@ -248,7 +247,7 @@ def forecast_from(
     key: str | None = None,
     features: Iterable[Mapping[str, Any]] | None = None,
 ) -> Forecast:
-    """Forecast from a checkpoint of a stream, which is only read."""
+    """Forecast from a checkpoint of a stream, without changing it."""
     tree = read_checkpoint(path)
     try:
         stream = Stream(**tree["options"])

@@ -20,7 +20,7 @@ DAY = 86400.0
 PERIODS = (DAY, 7 * DAY, 365.2425 * DAY)
 """The cycles of the calendar, in seconds."""
 CALENDAR = 2 * len(PERIODS)
-"""Inputs that the calendar gives: sine and cosine of each cycle."""
+"""Number of calendar inputs: sine and cosine of each cycle."""
 UNITS = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3), (1e8, 1.0))
 """Thresholds above which a number counts nanoseconds, microseconds, milliseconds or seconds since 1970."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,7 +30,7 @@ class TimeParser:
     """Turns timestamps into seconds since 1970 and back; smaller numbers just count.
 
     Arguments:
-        format: of the texts, as for `datetime.strptime`; None understands ISO 8601.
+        format: format of texts, as for `datetime.strptime`; None accepts ISO 8601.
     """
 
     def __init__(self, format: str | None = None) -> None:
@@ -106,13 +106,13 @@ class TimeParser:
 
 
 class Clock:
-    """The times of many streams in slots: the usual step of each, gaps, rows out of order, and the calendar.
+    """The clock of many streams in slots: usual steps, gaps, rows out of order, and the calendar.
 
-    A step is usual once it has come twice in a row; a longer one of at least 1.5 times as much is a gap.
+    A step is usual once it has occurred twice in a row; one of at least 1.5 times its length is a gap.
 
     Arguments:
-        gaps: "ignore" them, "report" them, or "fill" them with rows in which nothing was observed.
-        order: what a row does that is not later than the one before: "keep" it, "skip" it, or "stop".
+        gaps: "ignore" them, "report" them, or "fill" them with unobserved rows.
+        order: what to do with a row that is not later than the last one: "keep" it, "skip" it, or "stop".
     """
 
     def __init__(self, *, gaps: str = "report", order: str = "keep", format: str | None = None) -> None:
@@ -134,8 +134,8 @@ class Clock:
             values[slot] = np.nan
 
     def advance(self, slots: Sequence[int], times: Vector) -> list[int] | None:
-        """Record the times of rows. For each, the number of usual steps since the last one of its slot, at least 1,
-        or 0 for a row that is not later; None if every row came one step after the last."""
+        """Record the times of rows. Returns, for each, the number of usual steps since the last row of its slot, at
+        least 1, or 0 for a row that is not later; None if all are 1."""
         if not times.size or np.isnan(times).all():
             return None
         if len(set(slots)) == 1 and self._is_regular(slots[0], times):
@@ -168,7 +168,7 @@ class Clock:
 
     def calendar(self, slots: Sequence[int], times: Vector, horizon: int) -> Vector:
         """(n, 1 + horizon, c) sine and cosine of the time of day, of the week and of the year at each row and at the
-        steps ahead; 0 for a cycle that the stream has not gone through twice, or that is no longer than a step."""
+        steps ahead; 0 for a cycle that the stream has not covered twice, or that is not longer than a step."""
         index = np.asarray(slots)
         step = np.nan_to_num(self.step[index])
         ahead = times[:, None] + step[:, None] * np.arange(horizon + 1)  # (n, 1 + h)
@@ -201,13 +201,13 @@ MOST_FILLED = 1000
 
 @dataclass(slots=True)
 class Shown:
-    """Rows to show to the engine, some of them only to fill a gap."""
+    """Rows for the engine, some of which only fill a gap."""
 
     rows: list[int] = field(default_factory=list)
     slots: list[int] = field(default_factory=list)
     real: list[bool] = field(default_factory=list)
     failure: RowError | None = None
-    """The row that stops the stream; those before it are to be shown."""
+    """The row that stops the stream; the rows before it are processed."""
 
     def add(self, row: int, slot: int, *, real: bool, times: int = 1) -> None:
         self.rows += [row] * times
@@ -225,7 +225,7 @@ class Pace:
     report: Callable[[str], None]
 
     def follow(self, rows: list[int], slots: list[int], times: Vector, block: Block, name: str) -> Shown:
-        """The rows to show, including those that fill a gap."""
+        """The rows for the engine, including those that fill a gap."""
         passed = self.clock.advance(slots, times[rows])
         if passed is None:
             return Shown(rows, slots, [True] * len(rows))

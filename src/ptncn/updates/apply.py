@@ -144,7 +144,7 @@ class LocalLearning(nn.Module):
 
     def restore(self, tree: Mapping[str, Any]) -> None:
         buffers = dict(self.optimizer.named_buffers())
-        wanted, given = _shapes(buffers), _shapes(tree["moments"])
+        wanted, given = shapes_of(buffers), shapes_of(tree["moments"])
         if wanted != given:
             raise ValueError(f"moments of {self.config.optimizer!r}: expected {wanted}, got {given}")
         for name, value in tree["moments"].items():
@@ -152,5 +152,6 @@ class LocalLearning(nn.Module):
         self.optimizer.updates, self.lr = tree["updates"], tree["lr"]
 
 
-def _shapes(tensors: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+def shapes_of(tensors: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """{name: shape} for error messages and comparisons."""
     return {name: tuple(tensor.shape) for name, tensor in tensors.items()}

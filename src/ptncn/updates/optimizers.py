@@ -1,8 +1,8 @@
 """Optimisers: from an update to a step of the weights.
 
-Plain descent works on the factors. The others keep moments of the size of the weights, and pass over both once, in
-compiled code where there is some. The definitions are those of `torch.optim`. Each tells by how much a step can
-lengthen a row of the weights, which `MaxNorm` needs.
+Plain descent works on the factors. The others keep moments of the size of the weights and pass over both once, in
+compiled code if available. The definitions are those of `torch.optim`. Each one bounds how much a step can lengthen a
+row of the weights, which `MaxNorm` needs.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ class Optimizer(nn.Module):
         )
 
     def growth(self, longest: float | None, lr: float, width: int, height: int = 1) -> float:
-        """How much a step can lengthen one of `height` rows of `width`, updates being at most `longest`.
+        """An upper bound on how much a step lengthens one of `height` rows of `width`, for updates up to `longest`.
 
-        Without a bound, norms are looked at after every step.
+        Without a bound, norms are checked after every step.
         """
         return math.inf
 
@@ -200,10 +200,10 @@ class Adam(Optimizer):
 class Adafactor(Optimizer):
     """gradient / √(running mean of its squares), the squares as an outer product of their means by row and by column.
 
-    With r_i and c_j the running means of squared gradients over a row and over a column, the square at i, j is taken
-    for r_i c_j / mean(r): exact where a gradient is one outer product. Dividing by its root then scales the two sides
-    of the update, which stays factored. Steps whose root mean square is above 1 are shortened to it (Shazeer and Stern,
-    2018); means are corrected for their start at 0, as in Adam. `alpha` is their decay.
+    With r_i and c_j the running means of squared gradients over a row and over a column, the square at i, j is
+    approximated by r_i c_j / mean(r), which is exact for a single outer product. Dividing by its root scales the two
+    factors of the update separately, so it stays factored. Steps with a root mean square above 1 are scaled down to 1
+    (Shazeer and Stern, 2018); means are corrected for their start at 0, as in Adam. `alpha` is their decay.
     """
 
     moments = ("rows", "columns")
@@ -260,15 +260,16 @@ def with_floor(pre: Tensor, post: Tensor) -> tuple[Tensor, Tensor]:
     return pre.T, post
 
 
-OPTIMIZERS: Registry[type[Optimizer]] = Registry("optimizer", "ptncn.optimizers")
+OPTIMIZERS: Registry[type[Optimizer]] = Registry(
+    "optimizer",
+    "ptncn.optimizers",
+    {
+        "sgd": SGD,
+        "momentum": Momentum,
+        "nesterov": Nesterov,
+        "rmsprop": RMSprop,
+        "adam": Adam,
+        "adafactor": Adafactor,
+    },
+)
 """Values of `Config.optimizer`."""
-
-for _name, _optimizer in {
-    "sgd": SGD,
-    "momentum": Momentum,
-    "nesterov": Nesterov,
-    "rmsprop": RMSprop,
-    "adam": Adam,
-    "adafactor": Adafactor,
-}.items():
-    OPTIMIZERS.add(_name, _optimizer)

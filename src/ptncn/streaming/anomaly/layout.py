@@ -1,4 +1,4 @@
-"""Settings and the state of a stream: one row of float64 a stream, the same for the reference and the kernel."""
+"""Settings, and the state of a stream as one row of float64, the same for the reference and the kernel."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 PAST = 6
-"""Steps of strength by which past events are counted."""
+"""Number of strength classes by which past events are counted."""
 EVENTS = ("point", "burst", "high", "low", "quiet", "range")
-"""Kinds of events: each is compared with those of its own kind before."""
+"""Kinds of events; each event is compared with earlier ones of the same kind."""
 ALARM = ("count", "bar", "left", "threshold", "active", "budget", "since")
 KEPT = ("bar", "left", *(f"past {k}" for k in range(PAST)))
 COMMON = (*ALARM, *(f"{kind} {part}" for kind in EVENTS for part in KEPT))
@@ -23,50 +23,50 @@ SUMS = (
     *("moves", "usual moves", "busy", "level", "brief", "mean", "variance"),
 )
 OWN = (*SUMS, *(f"{tail} {part}" for tail in TAILS for part in PARTS))
-"""What each column keeps."""
+"""The state of each column."""
 
 
 @dataclass(frozen=True)
 class AnomalySetting:
-    """One fixed default for all streams, chosen on planted anomalies: see `benchmarks/anomalies.py`."""
+    """Fixed defaults for all streams, chosen on planted anomalies: see `benchmarks/anomalies.py`."""
 
     columns: int = 1
     hold: int = 100
-    """Rows after a peak in which only what is worse is an event."""
+    """Rows after a peak in which only a worse row is a new event."""
     share: float = 0.1
     """Tails begin at the quantile that this share of the rows exceeds."""
     cap: float = 5.0
-    """An error of more than so many usual ones counts as so many for what is usual, and for bursts."""
+    """Errors are clipped at this multiple of the usual error, for the usual error and for bursts."""
     memory: float = 1000.0
-    """Rows that the usual error remembers."""
+    """Memory of the usual error, in rows."""
     window: float = 10.0
-    """Rows of a burst."""
+    """Length of a burst, in rows."""
     quiet: float = 20.0
-    """Rows in which a value that hardly moves is noticed."""
+    """Rows over which a value that hardly moves is detected."""
     level: float = 40.0
-    """Rows over which a level is measured."""
+    """Rows over which a long-term level is measured."""
     brief: float = 5.0
-    """Rows over which a brief one is measured."""
+    """Rows over which a short-term level is measured."""
     bulk: float = 10_000.0
-    """Rows that tails and counts of events remember."""
+    """Memory of tails and event counts, in rows."""
     fade: float = 0.96
-    """What a row leaves of a peak, after `hold` rows."""
+    """Decay of a peak per row, after `hold` rows."""
     worse: float = 0.2
-    """By this share of its nines."""
+    """A row is much worse than a peak if it exceeds its nines by this share."""
     repeat: float = 1.0
-    """How much less an event counts that is like others of its kind before: so many nines for ten times as many."""
+    """Discount of recurring events: nines less for ten times as many earlier events of the same kind."""
     single: float = 0.5
-    """How many nines less a single surprise counts: in many streams, spikes of one row are usual."""
+    """Discount of a single surprise in nines, because one-row spikes are usual in many streams."""
     level_weight: float = 1.0
     quiet_weight: float = 1.0
     rate: float = 0.01
-    """Alarms a row."""
+    """Alarms per row."""
     step: float = 0.1
-    """How far an alarm moves the threshold, in nines."""
+    """How far an alarm raises the threshold, in nines."""
     haste: float = 0.0005
-    """How much farther, over the rate: rare alarms must count for more, or there are too many before they are rare."""
+    """Additional rise, divided by the rate: rare alarms must move the threshold farther to become rare soon enough."""
     events: int = 1
-    """1: an alarm is raised once for an event, and again where it lasts longer than 1 / rate rows; 0: for each row."""
+    """1: one alarm per event, and another if it lasts longer than 1 / rate rows; 0: one for each row."""
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < 1:

@@ -1,4 +1,4 @@
-"""An anomaly score that means the same on every stream, and alarms at a chosen rate."""
+"""Anomaly scores that are comparable between streams, and alarms at a chosen rate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ptncn.streaming.anomaly.reference import HALF
 from ptncn.streaming.storage import StateRows
 
 AFTER = 0.25
-"""What the novelty of a level adds up to at most, where no event begins."""
+"""Maximum score of a row that starts no event, from the novelty of its level."""
 
 
 class CSetting(ctypes.Structure):
@@ -38,30 +38,30 @@ class Scores(NamedTuple):
     """(B,) each."""
 
     anomaly: Array
-    """From 0 to below 1: how rare the row is, at the first row of an event and where it gets much worse; elsewhere at
-    most ¼, by how far the levels are from what was seen before."""
+    """From 0 to below 1: the rarity of the row, at the first row of an event and where it gets much worse; otherwise at
+    most ¼, by the distance of the levels from earlier ones."""
     unusual: Array
-    """The same for every row, within events, too."""
+    """The rarity of every row, including those within events."""
     alarm: NDArray[np.bool_]
     severity: Array
-    """Of an alarm, how many nines: 4 is one row in 10,000; 0 without one."""
+    """The nines of an alarm: 4 is one row in 10,000; 0 without an alarm."""
     column: NDArray[np.int64]
-    """Which column it came from."""
+    """The column that is unusual."""
 
 
 class Anomaly(StateRows):
-    """Scores rows of `streams` independent streams by their values and what was expected of them.
+    """Scores rows of `streams` independent streams by their values and predictions.
 
-    A row is unusual as a surprise (its error, beside what is usual), in a burst of surprises or of errors to one side,
-    as a level above or below most that were seen, over few rows or many, as values that hardly move, or as a value
-    outside of the range of all before. Each has a tail of its own, fitted to the stream as it goes: the chance to
-    exceed it is what makes a spiky stream comparable to a quiet one. It is counted in nines: 3 is one row in a
-    thousand. After a peak, only what is worse is a new event, for 100 rows; then the bar falls. An event like others of
-    its kind before counts for less, and of what is left the least likely kind is the score.
+    A row can be unusual as a surprise (a large error relative to the usual one), as part of a burst of surprises or of
+    errors with one sign, by a high or low level over few or many rows, by values that hardly move, or by a value
+    outside the range of all earlier ones. Each kind has its own tail distribution, fitted to the stream, and the
+    probability of exceeding a value makes spiky and quiet streams comparable. It is measured in nines: 3 is one row in
+    a thousand. For 100 rows after a peak, only a worse row is a new event; then the bar falls. Recurring events of the
+    same kind count for less, and the rarest kind gives the score.
 
-    An alarm is raised where the score exceeds a threshold, which rises with each alarm and falls between them, so that
-    there are `rate` alarms a row. Rows that begin no event come after all that do: they give alarms only where events
-    are rarer than the rate that was asked for. What never changes is never unusual.
+    An alarm is raised if the score exceeds a threshold, which rises with each alarm and falls between alarms, so that
+    there are `rate` alarms per row. Rows that start no event rank below all that do: they cause alarms only if events
+    are rarer than the rate. A stream that never changes is never unusual.
 
     >>> scorer = Anomaly(AnomalySetting())
     >>> values = np.random.default_rng(0).normal(size=(500, 1))
@@ -79,7 +79,7 @@ class Anomaly(StateRows):
         self._c_setting = CSetting(**{field.name: getattr(setting, field.name) for field in fields(setting)})
 
     def observe(self, values: Array, expected: Array, *, rows: NDArray[np.int64] | None = None) -> Scores:
-        """Score (B, C) values, NaN where nothing was observed, of the streams `rows`, in their order."""
+        """Score (B, C) values, NaN if not observed, of the streams `rows`, in order."""
         rows = self._all if rows is None else rows
         out = np.empty((len(rows), 5))
         self._step(rows, values, expected, out)

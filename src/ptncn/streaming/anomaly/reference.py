@@ -1,4 +1,4 @@
-"""How unusual rows are, in numpy; `kernels/anomaly.c` does the same."""
+"""Anomaly scores in NumPy; `kernels/anomaly.c` computes the same."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from ptncn.streaming.anomaly.layout import ALARM, EVENTS, KEPT, PARTS, SUMS, TAILS, AnomalySetting, Array, split
 
 WARM = 30
-"""Rows before a tail can be trusted."""
+"""Rows before a tail is reliable."""
 LEAST = {"point": 0.15, "burst": 0.05, "lean": 0.05, "quiet": 0.1}
-"""The least mean excess; that of levels is 1 % of the range of values."""
+"""Smallest mean excess; for levels it is 1 % of the range of values."""
 BEYOND = 0.05
-"""A value outside of all n before by this share of their range counts as one in n; one nine more for ten times it."""
+"""A value outside the range of n earlier ones by this share counts as one in n; ten times that adds a nine."""
 LEAST_EVENT, LEAST_PAST, PAST_STEP = 1.0, 2.0, 0.5
-"""Events have at least so many nines; they are counted by them, from these on, in such steps."""
+"""Smallest nines of an event; the first class of past events, and the step between classes."""
 LONG = 2000
 """Rows over which the usual change from one value to the next is measured, and how many rows have one."""
 MOSTLY, EXPECTED = 0.5, 0.5
@@ -23,26 +23,27 @@ error is more than this share of a usual change: then one was expected."""
 STIRRING = 2.0
 """Changes that are usual in a quiet while, at least: with fewer, nothing is no news."""
 FIRST_BUDGET, MOST_BUDGET = 0.6, 5.0
-"""Alarms that are due: at the beginning, and at most, after a long time without any. Where there are some, the
-threshold falls faster; where there were too many, an alarm raises it by more."""
+"""Alarms that are due: initially, and at most, after a long time without any. While some are due, the threshold falls
+faster; after too many, an alarm raises it farther."""
 HALF = 3.0
 """Nines of an anomaly of ½: one in a thousand rows."""
 LEAST_THRESHOLD = 0.1
 AGAIN = 2.0
-"""With so many times the nines of its peak, an event that lasts is another one."""
+"""A continuing event that reaches this multiple of the nines of its peak is a new one."""
 OVERDRAFT, MOST_OVERDRAFT = 0.3, 10.0
-"""How many more than are due may be raised: a share of the alarms that were to be expected so far, and at most."""
+"""Alarms allowed beyond those that are due: a share of the expected number so far, and a maximum."""
 MANY = 10.0
-"""More nines than these, of which no data can tell, grow like a logarithm."""
+"""Beyond this many nines, which no data can confirm, the score grows logarithmically."""
 TOGETHER = 20
-"""Rows over the threshold that are at most so far apart belong to one alarm."""
+"""Rows above the threshold that are at most this far apart belong to one alarm."""
 
 
 def nines(tail: Array, x: Array, least: Array | float, setting: AnomalySetting) -> Array:
-    """log₁₀ of one over the chance to exceed x, by an exponential tail over a high quantile [^1]; then learn from x.
+    """log₁₀ of one over the probability of exceeding x, by an exponential tail above a high quantile [^1]; then update
+    it.
 
-    `tail` (…, 4) holds the quantile, the mean excess over it, how many values were seen, and their spread. A value
-    counts as at most twenty excesses, so that an anomaly does not hide the next.
+    `tail` (…, 4) holds the quantile, the mean excess over it, the number of values, and their spread. Values are
+    clipped at twenty mean excesses, so that an anomaly does not hide the next one.
 
     [^1]: Pickands: Statistical inference using extreme order statistics. Annals of Statistics 3, 1975.
     """
@@ -68,8 +69,8 @@ def nines(tail: Array, x: Array, least: Array | float, setting: AnomalySetting) 
 
 
 def columns(own: Array, y: Array, expected: Array, s: AnomalySetting) -> tuple[Array, Array]:
-    """(B, C, EVENTS) how many nines each value has by each kind of event; and how far its level is from the mean of
-    all values, in their spread."""
+    """(B, C, EVENTS) the nines of each value by kind of event, and the distance of its level from the mean of all
+    values, relative to their spread."""
     part = {name: own[..., i] for i, name in enumerate(SUMS)}
     part["seen"] += 1
     n = part["seen"]
@@ -127,7 +128,7 @@ def columns(own: Array, y: Array, expected: Array, s: AnomalySetting) -> tuple[A
 
 
 def beyond(part: dict[str, Array], y: Array, floor: Array, s: AnomalySetting) -> Array:
-    """(B, C) how many nines a value has that is outside of the range of all before: one row in n is a record."""
+    """(B, C) the nines of a value outside the range of all earlier ones: one row in n is a record."""
     n, extent = part["seen"], part["most"] - part["least"]
     outside = np.maximum(y - part["most"], part["least"] - y)
     known = (n > WARM) & (extent > floor) & (outside > 0)
@@ -136,7 +137,7 @@ def beyond(part: dict[str, Array], y: Array, floor: Array, s: AnomalySetting) ->
 
 
 def distance(part: dict[str, Array], y: Array, floor: Array, s: AnomalySetting) -> Array:
-    """(B, C) how far the level is from the mean of all values before, in their spread, at most 4; then learn from y."""
+    """(B, C) the distance of the level from the mean of earlier values, in spreads, at most 4; then update."""
     n, spread, off = part["seen"], np.sqrt(part["variance"]), y - part["mean"]
     known, rate = (n > WARM) & (spread > floor), np.maximum(1 / n, 1 / s.bulk)
     far = np.abs(part["level"] - part["mean"]) / np.where(known, spread, 1.0)
@@ -150,7 +151,7 @@ def distance(part: dict[str, Array], y: Array, floor: Array, s: AnomalySetting) 
 def step(
     setting: AnomalySetting, state: Array, rows: NDArray[np.int64], values: Array, expected: Array, out: Array
 ) -> None:
-    """As the kernel does: (B, 5) events, nines, alarms, the column and the novelty of each row, in their order."""
+    """Like the kernel: (B, 5) event, nines, alarm, column and novelty of each row, in order."""
     for i, row in enumerate(rows.tolist()):
         common, own = split(state[row : row + 1], setting)
         known = ~np.isnan(values[i])
@@ -164,24 +165,24 @@ def step(
 
 
 def step_of(nines: float) -> int:
-    """Where events of so many nines are counted."""
+    """The class in which events with these nines are counted."""
     return min(max(int((nines - LEAST_PAST) / PAST_STEP), 0), len(KEPT) - 3)
 
 
 def begins(found: float, bar: float, left: float, s: AnomalySetting) -> bool:
-    """Whether an event begins, or gets much worse: after a peak only what is worse, for `hold` rows."""
+    """Whether an event starts or gets much worse; for `hold` rows after a peak, only a worse row counts."""
     return found > LEAST_EVENT and found > bar * (1 + s.worse if left > 0 else 1.0)
 
 
 def weigh(kept: Array, found: float, count: float, s: AnomalySetting) -> float:
-    """What an event of a kind is worth beside those of the kind before; 0 where none begins."""
+    """The nines of an event, discounted by earlier events of its kind; 0 if none starts."""
     bar, left = kept[:2].tolist()
     past, lasts, worth = kept[2:], left > 0, 0.0
     past *= 1 - 1 / s.bulk
     left, bar = (left - 1, bar) if lasts else (left, bar * s.fade)
     if begins(found, bar, lasts, s):
         now, before = step_of(found), step_of(bar)
-        as_strong = float(past[now] / 2 + past[now + 1 :].sum())  # of those of the same step, half
+        as_strong = float(past[now] / 2 + past[now + 1 :].sum())  # half of those in the same class
         worth = max(1e-9, found - s.repeat * float(np.log10(1 + as_strong)))
         if count > s.hold:
             past[before] = max(0.0, past[before] - lasts)
@@ -192,7 +193,7 @@ def weigh(kept: Array, found: float, count: float, s: AnomalySetting) -> float:
 
 
 def judge(s: AnomalySetting, common: Array, each: Array) -> tuple[float, float, float, float]:
-    """Event, nines, alarm and column of a row, from the nines of each column by each kind of event."""
+    """Event, nines, alarm and column of a row, from the nines of each column and kind of event."""
     which = int(np.argmax(each.max(1))) if each.max() > 0 else 0
     kinds = np.maximum(0.0, each.max(0) - np.log10(s.columns))
     kinds = np.where(kinds > MANY, MANY * (1 + np.log(np.maximum(kinds, MANY) / MANY)), kinds)
@@ -209,7 +210,7 @@ def judge(s: AnomalySetting, common: Array, each: Array) -> tuple[float, float, 
         bar, left = event, float(s.hold)
     else:
         event = 0.0
-    shown = max(event, found / (found + HALF)) if s.events else found  # what begins no event comes after all that does
+    shown = max(event, found / (found + HALF)) if s.events else found  # rows that start no event rank below all that do
     over = shown > 0 and shown > threshold
     budget = min(budget + s.rate, MOST_BUDGET)
     since += 1

@@ -1,4 +1,4 @@
-"""The forecaster of streams: experts, readouts of second order, a mixture and bounds."""
+"""The forecaster of streams: experts, readouts by recursive least squares, a mixture, and bounds."""
 
 from ptncn.streaming.forecaster.layout import EXPERTS, Setting, default_setting
 from ptncn.streaming.forecaster.model import Forecast, Forecaster

@@ -1,4 +1,4 @@
-"""Settings, the state of a stream as one row of float64, the same for the reference and the kernel, and its seasons."""
+"""Settings, the state of a stream as one row of float64, the same for reference and kernel, and season detection."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ BLOCKS = EXPERTS[6:]
 LINEAR = BLOCKS[:-1]
 SEASONS = 2
 UNITS = 96
-"""Nonlinear units of a stream, which its columns share out."""
+"""Nonlinear units of a stream, divided among its columns."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Sizes and rates of a forecaster. The rates are one fixed default for all streams; see docs/streams.md."""
+    """Sizes and rates of a forecaster. The rates have fixed defaults for all streams; see docs/streams.md."""
 
     columns: int = 1
     horizon: int = 1
@@ -35,40 +35,40 @@ class Setting:
     extra: int = 0
     """Other features, such as the hour as harmonics."""
     history: int = 4096
-    """Values of each column that are kept; no season is longer than half of it."""
+    """Stored values of each column; seasons are at most half as long."""
     lags: int = 48
     few: int = 8
-    """Lags of each column beside the network's states."""
+    """Lags of each column in addition to the network's states."""
     short_lags: int = 8
     profile_lags: int = 16
     unit_lags: int = 8
-    """Lags that the nonlinear units see, and steps that they are read out for; beyond, their forecasts are fed back."""
+    """Lags of the nonlinear units, and steps that they forecast directly; beyond, their forecasts are fed back."""
     units: int = 0
     """Nonlinear units of each column."""
     forgetting: float = 0.9995
     quick: float = 0.99
-    """Forgetting of the short autoregression."""
+    """Forgetting factor of the short autoregression."""
     ridge: float = 1.0
     clip: float = 4.0
-    """An error of more than so many usual ones teaches as so many."""
+    """Errors are clipped at this multiple of the usual error for learning."""
     fade: float = 0.9995
-    """What a step leaves of the experts' regrets."""
+    """Decay of the experts' regrets per step."""
     smoothing: float = 0.2
-    """Share of the new value in a profile."""
+    """Weight of a new value in a profile."""
     level: float = 0.9
     step: float = 0.005
     """How far a miss moves a bound, in mean absolute errors."""
     widen: float = 0.02
-    """Rate at which the mean absolute error follows, by which bounds are measured."""
+    """Rate of the mean absolute error that scales the bounds."""
     debt: float = 0.06
-    """By what factor, as its logarithm, a miss beyond those allowed widens the bounds; 2,000 rows remember it."""
+    """Logarithm of the factor by which an excess miss widens the bounds, with a memory of 2,000 rows."""
     trust: float = 0.9995
-    """Memory of how far the mixture is to be trusted against the copied last value."""
+    """Memory of how much the mixture is trusted compared with copying the last value."""
     unit_ridge: float = 1e-3
 
 
 def default_setting(columns: int, horizon: int, states: int, extra: int = 0, **others: Any) -> Setting:
-    """With many columns, few lags of each stand beside the network's states, and each has few nonlinear units."""
+    """With many columns, each has fewer lags and nonlinear units."""
     sizes = {"few": max(1, 8 // columns), "units": UNITS // columns}
     return Setting(columns, horizon, states, extra, **{**sizes, **others})
 
@@ -135,7 +135,7 @@ def lay_out(setting: Setting) -> dict[str, Part]:
 
 
 def features(setting: Setting) -> dict[str, int]:
-    """How many features each block reads."""
+    """The number of features of each block."""
     return {
         "network": 1 + setting.states + setting.extra + setting.columns * (setting.few + 1),
         "long": setting.lags + 2,
@@ -147,7 +147,7 @@ def features(setting: Setting) -> dict[str, int]:
 
 
 def unit_weights(setting: Setting) -> Array:
-    """(1 + unit_lags, units) biases, then weights of lags; always the same. A unit sees one, two, three or all lags."""
+    """(1 + unit_lags, units) fixed biases, then weights of lags. A unit sees one, two, three or all lags."""
     draw, lags = np.random.default_rng(0), setting.unit_lags
     weights = draw.normal(size=(1 + lags, setting.units))
     weights[0] *= 1.5
@@ -173,7 +173,7 @@ def views(state: Array, setting: Setting) -> dict[str, Array]:
 
 
 def fresh(streams: int, setting: Setting) -> Array:
-    """(streams, width) the state before anything was seen."""
+    """(streams, width) the initial state."""
     row = np.empty((1, width(setting)))
     for name, view in views(row, setting).items():
         view[...] = lay_out(setting)[name].start
@@ -184,15 +184,15 @@ def fresh(streams: int, setting: Setting) -> Array:
 
 
 DIP = (0.8, 1.2)
-"""A season's mean square difference is at most this share of the largest at shorter lags: a − b / cycles seen."""
+"""A season's mean squared difference is at most this share of the largest at shorter lags: a − b / cycles seen."""
 NEAR = 1.35
-"""Of seasons whose differences are within this factor of the least, the shortest is taken, or a better one nearby."""
+"""Among seasons within this factor of the smallest difference, the shortest is used, or a better one nearby."""
 CLIP = 5.0
 CUSTOMARY = (7, 12, 24, 48, 52, 96, 144, 168, 288, 336, 365, 672, 1008, 1440, 2016)
-"""Lengths of days, weeks and years; noise hides which of a few neighbouring lags is the season, and one of these is
-taken if it is about as good."""
+"""Lengths of days, weeks and years. Noise makes neighbouring lags hard to tell apart, so one of these is preferred if
+it is about as good."""
 ALIKE = 1.5
-"""Standard errors of a mean square difference, which is about 1/√n of it, by which two lags may differ."""
+"""Lags are equally good if their mean squared differences differ by at most this many standard errors."""
 
 
 def differences(series: NDArray[np.float64], longest: int) -> NDArray[np.float64]:
@@ -208,10 +208,10 @@ def differences(series: NDArray[np.float64], longest: int) -> NDArray[np.float64
 
 
 def find_seasons(series: NDArray[np.float64], known: Sequence[int] = ()) -> tuple[int, int]:
-    """Up to two seasons of a series, the better first; 0 for none. Those already known are kept if they are as good.
+    """Up to two seasons of a series, the better first; 0 for none. Known seasons are kept if they are as good.
 
-    A season is a lag at which the series comes back to itself: the mean square difference has a local minimum, well
-    below what it was at shorter lags. The first is the best of these, the second the best of at most half its length.
+    A season is a lag after which the series repeats: the mean squared difference has a local minimum, well below its
+    values at shorter lags. The first is the best of these, the second the best of at most half its length.
 
     >>> find_seasons(np.sin(2 * np.pi * np.arange(400) / 24))
     (24, 0)
@@ -250,7 +250,7 @@ def _best(lags: NDArray[np.int64], found: NDArray[np.float64], known: Sequence[i
 
 
 def _alike(m: int, best: int, found: NDArray[np.float64]) -> bool:
-    """Whether the series comes back after m rows about as well as after `best`, also after several seasons."""
+    """Whether the series repeats after m rows about as well as after `best`, also after several seasons."""
     most = (len(found) - 1) // max(m, best)
     limit = 1.0 + ALIKE / np.sqrt(2.0 * len(found))
     far = {1, most}

@@ -10,22 +10,22 @@ from numpy.typing import NDArray
 from ptncn.streaming.forecaster.layout import Array
 
 EVERY = 4
-"""Rows from one reminder of the prior to the next."""
+"""Rows between reminders of the prior."""
 YOUNG = 20.0
-"""Rows that readouts remember at first; then one more with each row, until forgetting sets in."""
+"""Initial memory of readouts in rows; it grows by one with each row until forgetting takes over."""
 
 Rows = NDArray[np.int64]
 
 
 def absorb(P: Array, z: Array, mu: Array) -> tuple[Array, Array]:
-    """P and the gain of recursive least squares after features z: (B, n, n), (B, n)."""
+    """P (B, n, n) and the gain (B, n) of recursive least squares after features z."""
     k = np.einsum("bij,bj->bi", P, z)
     gain = k / (mu + np.einsum("bi,bi->b", z, k))[:, None]
     return (P - gain[:, :, None] * k[:, None, :]) / mu[:, None, None], gain
 
 
 def pull(P: Array, W: Array, j: Rows, certainty: Array) -> tuple[Array, Array]:
-    """P and W after it was observed that weight j of each stream is 0, as the prior says."""
+    """P and W after an artificial observation that weight j of each stream is 0, as in the prior."""
     at = np.arange(len(P))
     k = P[at, j]
     q = 1.0 / (1.0 / certainty + k[at, j])
@@ -44,10 +44,10 @@ def absorb_rows(
     where: NDArray[np.bool_],
     age: NDArray[Any],
 ) -> None:
-    """The rows of features (B, groups, n) change P `where` (B, groups); the gains are kept with them until the
-    targets are known.
+    """Update P with rows of features (B, groups, n) `where` (B, groups); gains are stored with them until targets
+    arrive.
 
-    :param age: (B, groups) rows that were learnt from.
+    :param age: (B, groups) number of rows learnt from.
     """
     b, g = np.nonzero(where)
     if not len(b):

@@ -1,4 +1,4 @@
-"""Forecasts of many streams at once, each never much worse than the best of several simple rules; in C or in NumPy."""
+"""Forecast many streams at once, each never much worse than the best of several simple rules; in C or in NumPy."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def load() -> ctypes.CDLL | None:
 
 
 class CompiledStep:
-    """Steps the streams of one state; arrays that stay are passed by address, which is looked up once."""
+    """Steps the streams of one state; addresses of permanent arrays are looked up once."""
 
     def __init__(self, library: ctypes.CDLL, setting: Setting) -> None:
         self._setting = CSetting(**{field.name: getattr(setting, field.name) for field in fields(Setting)})
@@ -62,8 +62,8 @@ class CompiledStep:
         extra: Array,
         out: tuple[Array, Array, Array, Array],
     ) -> int:
-        """`rows` of `state` observe `values` (B, C). What was expected of them (B, C), forecast and bounds (B, C, H)
-        go to `out`. Threads share the streams. How many rows were worked off: all."""
+        """Streams `rows` of `state` observe `values` (B, C). Predictions (B, C), forecasts and bounds (B, C, H) are
+        written to `out`. Threads share the streams. Returns the number of rows processed: all."""
         count, setting = len(rows), self._setting
         columns, horizon = setting.columns, setting.horizon
         arguments = (
@@ -89,16 +89,16 @@ class CompiledStep:
 
 
 SHARE = 128
-"""Rows that are worth a thread."""
+"""Rows per thread that are worth starting it."""
 FIRST_LOOK = 24
-"""Rows before a season is looked for; then again when there are a quarter more, and after each half of the history."""
+"""Rows before the first search for a season; the next follow after a quarter more rows, or half of the history."""
 
 
 class Forecast(NamedTuple):
-    """What was forecast of B rows, and what is after each of them, in the units of the source."""
+    """Predictions of B rows, and the forecasts after each, in the units of the source."""
 
     expected: Array
-    """(B, C) made before the row was seen; NaN for the first of a stream."""
+    """(B, C) made before the row was seen; NaN for the first row of a stream."""
     mean: Array
     """(B, C, H) horizon h + 1 is at index h."""
     lower: Array
@@ -108,15 +108,15 @@ class Forecast(NamedTuple):
 class Forecaster(StateRows):
     """Forecasts the next `horizon` rows of `streams` independent streams after each observation.
 
-    Twelve experts forecast each column at each horizon: the last value; the value one season ago, of two seasons; the
+    Twelve experts forecast each column at each horizon: the last value; the value one season ago, for two seasons; the
     median; the last value, or that of a season ago, plus the mean change; the latter times the mean growth; readouts of
-    the network's states and few lags, of many lags with a long memory, and of few lags with a short one; two profiles
-    of a season with an autoregression of what they leave over; and a nonlinear autoregression. Readouts are fitted by
-    recursive least squares, directly for each horizon, with the features and the gain of when the forecast was made
-    [^1]. Weights that grow with the regret of not having followed an expert mix them [^2].
+    the network's states and a few lags, of many lags with a long memory, and of a few lags with a short one; two
+    seasonal profiles with an autoregression of their residuals; and a nonlinear autoregression. Readouts are fitted by
+    recursive least squares, directly for each horizon, with the features and gain from when the forecast was made [^1].
+    Experts are mixed with weights that grow with the regret of not having followed them [^2].
 
-    Bounds follow the errors so that each is exceeded as often as was asked for, whatever the errors' distribution,
-    also when it changes [^3].
+    Bounds adapt to the errors so that each is exceeded at the requested rate, whatever the distribution of the errors
+    and even if it changes [^3].
 
     [^1]: Haykin: Adaptive Filter Theory, chapter 10.
     [^2]: Gaillard, Stoltz, van Erven: A second-order bound with excess losses. COLT 2014 (ML-Poly).
@@ -132,7 +132,7 @@ class Forecaster(StateRows):
 
     def __init__(self, setting: Setting, streams: int = 1, *, seasons: Sequence[int] = ()) -> None:
         """
-        :param seasons: up to two lengths, the more important first; without any they are looked for.
+        :param seasons: up to two lengths, the more important first; by default they are detected.
         """
         if len(seasons) > SEASONS or not all(1 < season <= setting.history // 2 for season in seasons):
             raise ValueError(f"seasons: expected up to 2 of 2 to {setting.history // 2} rows, got {tuple(seasons)}")
@@ -143,7 +143,7 @@ class Forecaster(StateRows):
             reference.Step(setting) if library is None else CompiledStep(library, setting)
         )
         self._looks = library is None
-        """Whether seasons are looked for here, not by the kernel."""
+        """Whether seasons are detected here rather than in the kernel."""
         first = views(self.state, setting)
         first["look"][:] = next_look(0, setting.history)
         if seasons:
@@ -154,7 +154,7 @@ class Forecaster(StateRows):
         self.resize(streams)
 
     def resize(self, streams: int) -> None:
-        """More streams, new ones at the end."""
+        """Change the number of streams; new ones are at the end."""
         before = len(self.state)
         self._views: dict[str, Array] = {}
         grow(self.state, streams)
@@ -163,7 +163,7 @@ class Forecaster(StateRows):
         self._all = np.arange(streams)
 
     def reset(self, stream: int) -> None:
-        """Forget a stream."""
+        """Reset a stream."""
         self.state[stream] = self._blank
 
     def observe(
@@ -174,13 +174,13 @@ class Forecaster(StateRows):
         *,
         rows: NDArray[np.int64] | None = None,
     ) -> Forecast:
-        """Learn from (B, C) values of the streams `rows`, NaN where nothing was observed; after each row, forecast.
+        """Learn from (B, C) values of the streams `rows`, NaN if not observed; after each row, forecast.
 
-        Rows are worked off in their order, so that a stream may come more than once: n rows of one stream are one
-        call with `rows` n times the same. The numbers do not depend on how rows are put into calls.
+        Rows are processed in order, and a stream may occur more than once. The results do not depend on how rows are
+        divided into calls.
 
         :param states: (B, S) the network's states after the same observation.
-        :param extra: (B, E) other features of each row.
+        :param extra: (B, E) further features of each row.
         """
         rows = self._all if rows is None else rows
         n, (C, H) = len(rows), (self.setting.columns, self.setting.horizon)
@@ -202,11 +202,11 @@ class Forecaster(StateRows):
         return self._views[name]
 
     def weights(self) -> Array:
-        """(streams, C, H, experts) what each of `EXPERTS` counts for."""
+        """(streams, C, H, experts) the weight of each of `EXPERTS`."""
         return reference.weigh(self._views["regret"], self._views["square"])
 
     def _look_for_seasons(self, rows: NDArray[np.int64]) -> None:
-        """Of the streams that have grown to where it is due."""
+        """Detect seasons of the streams for which it is due."""
         if self.seasons:
             return
         counts, looks = self._views["count"], self._views["look"]
@@ -237,7 +237,7 @@ class Forecaster(StateRows):
                 self._measure_drift(row, column, series, season)
 
     def _begin_profile(self, profile: Array, series: Array, season: int, count: int) -> None:
-        """As if it had been kept from the beginning of the series."""
+        """Compute a profile as if it had been kept since the start of the series."""
         profile[:] = np.nan
         first = count - len(series)
         for begin in range(0, len(series), season):
@@ -254,7 +254,7 @@ class Forecaster(StateRows):
             self._views["growth"][row, column] = grown
 
     def _forget(self, row: int, column: int, slot: int) -> None:
-        """What was learnt with another season is of no use."""
+        """Discard what was learnt with another season."""
         name, n = f"profile {slot + 1}", self.setting.profile_lags + 1
         self._views[f"{name}.P"][row, column] = 0.0
         self._views[f"{name}.P"][row, column, np.cumsum(np.arange(1, n + 1)) - 1] = 1.0 / self.setting.ridge
@@ -267,7 +267,7 @@ class Forecaster(StateRows):
 
 
 def next_look(count: int, history: int) -> int:
-    """The next number of rows after which a season is looked for."""
+    """The number of rows at the next search for a season."""
     if count >= history:
         half = max(history // 2, 1)
         return (count // half + 1) * half

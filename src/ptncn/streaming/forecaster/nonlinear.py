@@ -9,19 +9,19 @@ from ptncn.streaming.forecaster.layout import Array, Setting, features, unit_wei
 from ptncn.streaming.forecaster.least_squares import Rows, absorb_rows, put
 
 CLIP = 6.0
-"""Features are cut off so many scales from 0."""
+"""Features are clipped at this many scales from 0."""
 REACH = 20.0
-"""No readout moves farther from its base, in scales."""
+"""Maximum distance of a readout from its base, in scales."""
 AWAKE = 32
-"""Rows before the nonlinear units begin."""
+"""Rows before the nonlinear units start."""
 OUTGROWN = 1.6
-"""A change of the spread by which nonlinear units begin anew."""
+"""A change of the spread by this factor restarts the nonlinear units."""
 
 
 class Nonlinear:
-    """Its readout reaches as many steps as it has lags; beyond, its own forecasts stand for the last values.
+    """The readout covers as many steps as there are lags; beyond, its own forecasts replace the last values.
 
-    Units see values in scales that stay as they were when the units began, since a readout is of no use in others.
+    Units see values in the scales of when they started, since a readout is invalid in other scales.
     """
 
     def __init__(self, setting: Setting) -> None:
@@ -30,7 +30,7 @@ class Nonlinear:
         self._units = unit_weights(setting)
 
     def teach(self, v: dict[str, Array], time: Rows, y: Array) -> None:
-        """The values that followed rows of which features are kept."""
+        """The values that followed the rows with stored features."""
         s, B = self.setting, len(y)
         targets = v["nonlinear.W"].shape[2]
         origin = time[:, None] - np.arange(targets) - 1  # (B, S)
@@ -52,7 +52,7 @@ class Nonlinear:
         W += error[..., None] * gain
 
     def _center_units(self, v: dict[str, Array], time: Rows) -> NDArray[np.bool_]:
-        """(B, C) where there is a scale. Units begin anew where values are not where, or not as wide apart, as then."""
+        """(B, C) whether there is a scale. Units restart if location or spread of the values have changed too much."""
         spread, span = np.sqrt(np.maximum(v["variance"], 0.0)), v["span"]
         awake = (time >= AWAKE)[:, None] & (spread > 1e-9 * (1.0 + np.abs(v["mean"]))) & (self._n > 0)
         near = (spread < span * OUTGROWN) & (spread * OUTGROWN > span) & (np.abs(v["mean"] - v["centre"]) < span)
@@ -71,14 +71,14 @@ class Nonlinear:
         return awake
 
     def _bend(self, v: dict[str, Array], window: Array) -> Array:
-        """(B, C, n) a window of values (B, C, lags), the newest first, as features: 1, the values, and units."""
+        """(B, C, n) the features of a window of values (B, C, lags), newest first: 1, the values, and the units."""
         span = np.where(v["span"] > 0, v["span"], 1.0)
         x = np.clip((window - v["centre"][..., None]) / span[..., None], -CLIP, CLIP)
         a = self._units[0] + x @ self._units[1:]
         return np.concatenate([np.ones((*x.shape[:2], 1)), x, a / np.sqrt(1.0 + a * a)], axis=2)
 
     def ahead(self, v: dict[str, Array], time: Rows) -> Array:
-        """(B, C, H) forecasts; the last value where there is no scale. The units learn what correlates."""
+        """(B, C, H) forecasts, the last value if there is no scale; P is updated with the features."""
         s, H = self.setting, self.setting.horizon
         back = (time[:, None] - np.arange(s.unit_lags)) % s.history
         window = np.take_along_axis(v["history"], back[:, None, :], axis=2)

@@ -1,4 +1,4 @@
-"""The forecaster's step in numpy, over many streams at once; `kernels/forecast.c` does the same."""
+"""The forecaster's step in NumPy, over many streams at once; `kernels/forecast.c` computes the same."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from ptncn.streaming.forecaster.least_squares import Rows, absorb_rows, put
 from ptncn.streaming.forecaster.nonlinear import CLIP, REACH, Nonlinear
 
 SETTLED = 8
-"""Rows before readouts learn, or half of their lags: until then there is no scale."""
+"""Rows before readouts learn, or half of their lags if that is more: until then there is no scale."""
 MEMORY = 1000
-"""Rows over which the scale of changes is measured."""
+"""Memory of the scale of changes, in rows."""
 GAIN = 20.0
-"""An expert's regret of a row is at most so many usual errors."""
+"""Maximum regret of an expert per row, in usual errors."""
 LASTING, LEAST_SHARE = 2000, 0.1
 """Rows of a longer mean of the errors, and its share that a usual error has at least: where one row in a hundred tells
 experts apart, rounding on the others must not outweigh it."""
 MIDDLE = 0.01
-"""Share by which a row moves the median."""
+"""Rate at which the median follows."""
 TINY = 1e-150
-"""Smallest usual error that others are compared with: its square is a number."""
+"""Smallest usual error for comparisons: its square does not underflow."""
 DRIFT = 1000
-"""Rows over which the mean change from one value to the next is measured."""
+"""Memory of the mean change from one value to the next, in rows."""
 MOST_GROWTH = 3.0
-"""The logarithm of the largest factor by which a value of a season ago is moved on."""
+"""Logarithm of the largest growth factor of a value from a season ago."""
 PRIOR, TOWARD = 2.0, 0.75
 """For how many times its steps a horizon counts as copied before anything was seen; and where there is a season, of
 which more can be known than the last value, as moved by this share from it to the mixture."""
 FIRST_BOUND = 2.5
 LEAST_BOUND, WIDEN = 0.1, 1.2
 OWED = 2000.0
-"""Rows over which misses beyond those allowed are remembered."""
+"""Memory of excess misses, in rows."""
 LATE = 24.0
-"""Steps ahead at which bounds answer half as strongly to misses, of which they hear late."""
+"""Steps ahead at which bounds respond half as strongly to misses, because these are known late."""
 
 
 def weigh(regret: Array, square: Array) -> Array:
-    """(…, experts) weights in proportion to the regrets that are positive, over their squares."""
+    """(…, experts) weights proportional to positive regrets, divided by their squares."""
     weights: Array = np.maximum(regret, 0.0) / (square + 1.0) + 1e-9
     weights /= weights.sum(-1, keepdims=True)
     return weights
@@ -69,7 +69,7 @@ class Step:
         extra: Array,
         out: tuple[Array, Array, Array, Array],
     ) -> int:
-        """As the kernel does; how many rows were worked off, at most up to the first stream that comes again."""
+        """Like the kernel; returns the number of rows processed, up to the first stream that occurs again."""
         again = np.flatnonzero(np.tril(rows[:, None] == rows, -1).any(1)) if len(rows) > 1 else rows[:0]
         if len(again):
             n = int(again[0])
@@ -93,11 +93,11 @@ class Step:
         return np.where((season >= 1) & (season <= self.setting.history // 2), season, 0).astype(np.int64)
 
     def _kept(self, origin: Rows) -> Rows:
-        """(B, H) where what was made at `origin` (B, H) for each horizon is kept until it comes true."""
+        """(B, H) the slot in which a forecast made at `origin` (B, H) is stored until its value arrives."""
         return self._line + origin % (self._h + 1)
 
     def _seasonal(self, v: dict[str, Array], time: Rows, last: Array) -> Array:
-        """(B, C, SEASONS, H) the value a whole number of seasons before `time` (B, H) that was known h steps before."""
+        """(B, C, SEASONS, H) the value a whole number of seasons before `time` (B, H), known h steps earlier."""
         season, ahead, L = self._seasons(v)[..., None], self._h + 1, self.setting.history
         back = -(-ahead // np.maximum(season, 1)) * season
         at = time[:, None, None, :]
@@ -106,7 +106,7 @@ class Step:
         return np.where(nothing, last[:, :, None, :], value)
 
     def _experts(self, v: dict[str, Array], time: Rows, slot: Rows, outputs: Array) -> Array:
-        """(B, C, H, experts) what was known in `slot` (B, H): simple rules, then the outputs (B, C, H, BLOCKS)."""
+        """(B, C, H, experts) the forecasts from `slot` (B, H): simple rules, then outputs (B, C, H, BLOCKS)."""
         last, median, drift, growth = (self._known(v[name], slot) for name in ("last", "medians", "drifts", "growths"))
         seasonal = np.moveaxis(self._seasonal(v, time, last), 2, 3)
         season, ahead = self._seasons(v)[..., :1], self._h + 1
@@ -117,7 +117,7 @@ class Step:
         return np.concatenate([rules[..., :1], seasonal, rules[..., 1:], outputs], axis=3)
 
     def _known(self, kept: Array, slot: Rows) -> Array:
-        """(B, C, H) what was kept (B, H, C) in the slot of each horizon."""
+        """(B, C, H) the entries (B, H, C) in the slot of each horizon."""
         return np.swapaxes(kept[np.arange(len(kept))[:, None], slot], 1, 2)
 
     def _read_out(self, v: dict[str, Array], slot: Rows, last: Array, base: Array) -> tuple[Array, Array]:
@@ -134,7 +134,7 @@ class Step:
         return bases, np.where(np.isnan(bases), 0.0, np.stack(found, axis=3))
 
     def _score(self, v: dict[str, Array], time: Rows, y: Array) -> None:
-        """Weigh the experts by what they said of y, teach the readouts, move the bounds."""
+        """Reweight the experts by their forecasts of y, update the readouts, move the bounds."""
         s, B, C, H = self.setting, len(y), self.setting.columns, self.setting.horizon
         origin = time[:, None] - self._h - 1
         known = ~np.isnan(y)[:, :, None] & (origin >= 0)[:, None, :]  # (B, C, H)
@@ -172,7 +172,7 @@ class Step:
         self._nonlinear.teach(v, time, y)
 
     def _follow(self, v: dict[str, Array], known: NDArray[np.bool_], n: Array, y: Array, made: Array) -> None:
-        """Move bounds, in units of the spread, where they were exceeded, and back a little where not; count misses."""
+        """Move exceeded bounds out, and others slightly back, in units of the spread; count misses."""
         s, error = self.setting, y - made[..., 0]
         tail, rate = (1.0 - s.level) / 2, np.maximum(1.0 / np.maximum(n, 1.0), s.widen)
         first = n == 1
@@ -212,7 +212,7 @@ class Step:
             W += error[..., None] * (gain[:, None, :, 0] if network else np.swapaxes(gain, 1, 2))
 
     def _take(self, v: dict[str, Array], time: Rows, y: Array) -> None:
-        """Values join history, scale and profiles; the forecast stands in for what is missing.
+        """Add values to history, scale and profiles; a forecast replaces a missing value.
 
         A profile moves where nothing was observed as it last moved where something was: the phases of a sensor that is
         off each night would otherwise stay behind when the level changes.
@@ -256,7 +256,7 @@ class Step:
         v["moved"][b, c, k] = moved
 
     def _look(self, v: dict[str, Array], time: Rows, states: Array, extra: Array) -> None:
-        """Features of all blocks, which learn from them what correlates; where they are kept, forecasts find them."""
+        """Compute and store the features of all blocks, and update their P."""
         s, B, C, L = self.setting, len(time), self.setting.columns, self.setting.history
         at, slot = np.arange(B), time % s.horizon
         lags = (time[:, None] - np.arange(1, s.lags + 1)) % L
@@ -291,7 +291,7 @@ class Step:
         self._learn(v, "network", slot, time, network[:, None], s.forgetting, everywhere[:, :1])
 
     def _measure(self, mean: Array, square: Array, time: Rows) -> Array:
-        """The root of a mean square that follows slowly, of which no row moves more than its share."""
+        """The root of a slow moving mean square, in which the influence of a row is bounded."""
         rate = 1.0 / np.minimum(time + 1, MEMORY)[:, None]
         most = np.where((time > 32)[:, None] & (mean > 0), CLIP * CLIP * mean, np.inf)
         mean += rate * (np.minimum(square, most) - mean)
@@ -300,7 +300,7 @@ class Step:
     def _learn(
         self, v: dict[str, Array], name: str, slot: Rows, time: Rows, z: Array, mu: float, where: NDArray[np.bool_]
     ) -> None:
-        """One row of features (B, groups, n) changes P; the gain is kept with them until the targets are known."""
+        """Update P with one row of features (B, groups, n); the gain is stored with them until the targets arrive."""
         where = where & (time >= begins(self.setting, name))[:, None]
         age = np.repeat(time[:, None], z.shape[1], axis=1)
         absorb_rows(v, name, slot, time, z, mu, self.setting.ridge, where, age)
