@@ -76,7 +76,7 @@ class Ranks:
         return [peer for peer in range(self.size) if peer != self.rank]
 
     def share(self, count: int, rank: int | None = None) -> slice:
-        """Which of `count` rows or units this or another rank has: as many as the others, but for the last ones."""
+        """The rows or units of this or another rank out of `count`, divided evenly except for the last rank."""
         each, rank = -(-count // self.size), self.rank if rank is None else rank
         return slice(min(rank * each, count), min((rank + 1) * each, count))
 

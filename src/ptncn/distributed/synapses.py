@@ -21,16 +21,16 @@ _ARRIVE = ctypes.CFUNCTYPE(ctypes.c_int64)
 
 
 class KernelSharing:
-    """The kernel takes the step, makes this rank's part of each product, and calls this for the parts of the others.
+    """The kernel takes the step, computes this rank's part of each product, and calls this to exchange the other parts.
 
-    All else is computed by every rank. Since an element of a product does not depend on who computes it, ranks have the
-    same bits as one process.
+    Every rank computes everything else. An element of a product does not depend on the rank that computes it, so ranks
+    have the same bits as one process.
     """
 
     def __init__(self, ranks: Ranks, split: str) -> None:
         self.ranks, self.by_columns = ranks, split == "units"
         self._failure: BaseException | None = None
-        self._callbacks = _EXCHANGE(self._exchange), _ARRIVE(self._arrive)  # kept alive as long as the kernel uses them
+        self._callbacks = _EXCHANGE(self._exchange), _ARRIVE(self._arrive)  # kept alive while the kernel uses them
         self._kind: Any = ctypes.c_float
 
     def fields(self, dtype: torch.dtype) -> dict[str, int]:
@@ -55,7 +55,7 @@ class KernelSharing:
         return int(self._failure is not None)
 
     def _guarded(self, work: Callable[[], None]) -> None:
-        """An exception cannot pass through C: it is kept for `raise_failure`."""
+        """An exception cannot pass through C; `raise_failure` raises it later."""
         if self._failure is None:
             try:
                 work()
@@ -82,7 +82,7 @@ class ColumnSynapses(Synapses):
 
 
 class _Shared(Synapses):
-    """Matrices for steps in PyTorch; the kernel makes products, since BLAS is slow at the few rows of a batch."""
+    """Matrices for steps in PyTorch; the kernel computes products, since BLAS is slow for the few rows of a batch."""
 
     whole = False
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 
 LONGEST_WAIT = 2.0
-"""Seconds that a replay waits at most where a recording has a gap: where it takes more than twice the usual step."""
+"""Maximum seconds that a replay waits at a gap, which is a step of more than twice the usual length."""
 FORMS = "1x, 60x, 20/s or max"
 
 

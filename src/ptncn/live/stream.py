@@ -42,7 +42,7 @@ LISTED = 100
 PERIOD, SLOWER = 0.15, 20_000
 """Seconds between updates of a visitor's view, and the visible rows that double this time."""
 SILENCE = 5.0
-"""Seconds without a row after which visitors are told, and told again."""
+"""Seconds without a row after which visitors are notified, repeatedly."""
 PARTS = ("", ".predicted", ".lower", ".upper", ".lower50", ".upper50")
 NAMES = ("at", "row", "anomaly", "alarm", "drift", "against_copy")
 
@@ -70,9 +70,9 @@ class StreamPage:
         self._alarm_changes = 0
         self._version = 0
         self._rates: deque[tuple[float, int]] = deque([(time.monotonic(), 0)], maxlen=10)
-        """When some of the last rows came, and how many there had been."""
+        """Arrival times of some recent rows, and the number of rows at those times."""
         self._came = time.monotonic()
-        """When the last row came."""
+        """Arrival time of the last row."""
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -253,7 +253,7 @@ class StreamPage:
                 raise ValueError(f"speed: {value} needs timestamps, and there are none; try 20/s or max")
             self.pace.set(value)
         with self._lock:
-            if kind in ("pause", "speed"):  # the rate begins anew
+            if kind in ("pause", "speed"):  # restart the rate
                 self._rates = deque([(time.monotonic(), self.stream.stats.observations)], self._rates.maxlen)
             self._version += 1
 
@@ -261,7 +261,7 @@ class StreamPage:
         """The part of the stream that a visitor sees, if it has changed."""
         view, now = visitor.view, time.monotonic()
         rests = self.ended or (self.pace is not None and self.pace.paused)
-        silence = 0 if rests else int((now - self._came) / SILENCE)  # that nothing comes is worth a message, too
+        silence = 0 if rests else int((now - self._came) / SILENCE)  # visitors are also notified if nothing arrives
         if not view or now < view.get("due", 0.0) or not visitor.changed("window", (self._version, silence)):
             return []
         with self._lock:
@@ -355,8 +355,8 @@ class StreamPage:
         return self._tracks[key].trouble, self._tracks[key].highest
 
     def _listed(self, find: str) -> dict[str, Any]:
-        """The keys with this in their names and the most trouble, by the severity of open alarms, then by the highest
-        score of late, and how many there are."""
+        """Keys whose names contain this text, sorted by the severity of open alarms and the highest recent score, and
+        their number."""
         found = [key for key in self._tracks if find.casefold() in key.casefold()]
         keys = sorted(found, key=self._trouble, reverse=True)[:LISTED]
         listed = [

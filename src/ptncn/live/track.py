@@ -129,7 +129,7 @@ class Track:
 
 def explanations(observed: Table, expected: Table) -> Iterator[tuple[float, str]]:
     """Possible explanations of the last row, the simplest first: the share of earlier rows that were at least as
-    unusual, and a text. These are the five ways in which a row can be rare: `docs/streams.md`.
+    unusual, and a text. `docs/streams.md` lists the ways in which a row can be rare.
 
     >>> quiet = np.sin(np.arange(300.0))
     >>> min(explanations(np.append(quiet, 8.0), np.append(quiet + 0.1, 0.5)))[1]

@@ -1,8 +1,8 @@
 """Rows of a key as one row with one binary column, and back.
 
-Spark's `transformWithStateInPandas` handles every row, and every column of the table for each key, in Python. So the
-rows of a key go in and out as the bytes of an Arrow batch, which the stages before and after it make and read for many
-keys at once.
+Spark's `transformWithStateInPandas` handles every row, and every column of a key's table, in Python. The rows of a key
+are therefore passed as the bytes of an Arrow batch, which the stages before and after it write and read for many keys
+at once.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 KEY, ROWS = "c0", "c1"
-"""Columns in between."""
+"""Names of the packed columns."""
 
 
 def packed(df: DataFrame) -> DataFrame:
-    """A row for each key, the first column, of an Arrow batch; with the bytes of its rows, in order."""
+    """One row per key (the first column) of an Arrow batch, with the bytes of its rows in order."""
     return df.mapInArrow(pack, packed_schema(df.schema))
 
 
@@ -34,12 +34,12 @@ def packed_schema(schema: StructType) -> StructType:
 
 
 def unpacked(df: DataFrame, schema: StructType) -> DataFrame:
-    """The rows of a table like that of `packed`, whose bytes hold all columns of `schema` but the first."""
+    """The rows of a table made by `packed`, whose bytes hold all columns of `schema` except the first."""
     return df.mapInArrow(unpacking(schema), schema)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Of the bytes: all columns but the first."""
+    """The schema of the bytes: all columns except the first."""
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
 

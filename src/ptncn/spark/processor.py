@@ -1,4 +1,4 @@
-"""What Spark calls with the rows of a key, as the bytes of an Arrow batch."""
+"""The processor that Spark calls with the rows of a key, as the bytes of an Arrow batch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  
 
     Arguments:
         options: options of the stream.
-        inputs, outputs: columns of the rows, the key first; `packing` says how they come and go.
+        inputs, outputs: columns of the rows, the key first; see `packing` for their form.
         timeout, keep: see `forecast`.
     """
 

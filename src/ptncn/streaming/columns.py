@@ -17,7 +17,7 @@ from ptncn.streaming.sources import Block, RowError, StreamError
 Vector = NDArray[np.float64]
 Value = float | str | None
 Known = Mapping[str, NDArray[np.int64]]
-"""For each categorical column, (n, 2) how many categories were known before and after each row."""
+"""For each categorical column, (n, 2) the number of categories known before and after each row."""
 
 TIME_NAMES = ("timestamp", "time", "datetime", "date", "ts")
 MISSING = ("", "NA", "N/A", "null", "NaN")
@@ -46,8 +46,8 @@ class Columns:
         decimal: the decimal mark of numbers in text.
         change: "refuse" rows whose columns differ from those of the first row, or "mask" them: columns that vanished
             are missing, new ones are ignored.
-        shared: all keys have the same slots for categories, as one network for all of them needs; otherwise each key
-            finds its own, so that its results do not depend on other keys.
+        shared: all keys use the same slots for categories, which a shared network needs; otherwise each key assigns its
+            own, so that its results do not depend on other keys.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Columns:
         """The targets."""
         self.features: tuple[str, ...] = ()
         self.categories: dict[str, dict[str | None, list[str]]] = {}
-        """The values of each categorical column that have a slot, by key; those under None are known to all keys."""
+        """The labels of each categorical column that have a slot, by key; those under None are known to all keys."""
         self._order: tuple[str, ...] = ()
 
     def begin(self, block: Block, source: str) -> list[str]:
@@ -139,8 +139,8 @@ class Columns:
         return [index for index, name in enumerate(self.names) for _ in range(self._size(name))]
 
     def encode(self, block: Block, source: str) -> tuple[Vector, list[tuple[int, RowError]], Known]:
-        """(n, width) entries with NaN where nothing was observed; the number of each row that cannot be read; and the
-        categories known before and after each row.
+        """(n, width) entries, NaN if not observed; errors by the index of rows that cannot be read; and the categories
+        known before and after each row.
 
         A value that cannot be read counts as missing, and so does every value of a row with other columns.
         """
@@ -189,7 +189,7 @@ class Columns:
         return None if self.key is None else [str(key) for key in self.column(self.key, block)]
 
     def known_now(self, rows: int) -> Known:
-        """For rows in which nothing was observed, without a key."""
+        """The counts for unobserved rows without a key."""
         return {name: np.full((rows, 2), len(self._labels(name, None)), dtype=np.int64) for name in self.categories}
 
     def decode(
@@ -197,7 +197,7 @@ class Columns:
     ) -> dict[str, Value]:
         """(target_width,) entries → one value per target: the most likely category; None for NaN.
 
-        `known`: how many of the categories of that key had been seen; all by default.
+        `known`: the number of categories of that key seen so far; all by default.
         """
         values: dict[str, Value] = {}
         at = 0
@@ -217,7 +217,7 @@ class Columns:
     def split(
         self, entries: Vector, keys: Sequence[str] | None = None, known: Mapping[str, NDArray[np.int64]] | None = None
     ) -> dict[str, Any]:
-        """(n, target_width) entries as one column for each target: numbers, or labels of categories; see `decode`."""
+        """(n, target_width) entries → one column per target: numbers, or labels of categories; see `decode`."""
         found: dict[str, Any] = {}
         whose: Sequence[str | None] = keys or [None] * len(entries)
         at = 0
@@ -325,7 +325,7 @@ class Columns:
         return [float(slot == entry) for slot in range(self.slots)], (before, len(known))
 
     def _labels(self, name: str, key: str | None) -> list[str]:
-        """The categories that have a slot; a new key begins with those known to all."""
+        """The categories that have a slot; a new key starts with those known to all."""
         by_key = self.categories[name]
         place = None if self.shared else key
         if place not in by_key:

@@ -128,7 +128,7 @@ class Results:
     steps: Steps
     drift: NDArray[np.bool_]
     known: Known
-    """A prediction names only categories that were seen before its row, wherever blocks end."""
+    """A prediction names only categories seen before its row, whatever the block boundaries."""
 
     def __len__(self) -> int:
         return len(self.lines)
