@@ -36,10 +36,11 @@ def parser(about: str | None, count: int) -> argparse.ArgumentParser:
 def record(campaign: str, given: argparse.Namespace, found: dict[str, Any], started: float) -> None:
     """Write the record of a campaign, with the commit."""
     options = {key: value for key, value in vars(given).items() if key in ("seed", "count")}
+    part = f" --only {given.only}" if getattr(given, "only", None) else ""
     tree = {
         "campaign": campaign,
         "command": f"python benchmarks/reliability/{campaign.replace('-', '_')}.py --seed {given.seed} "
-        f"--count {given.count}",
+        f"--count {given.count}{part}",
         "commit": commit(),
         **options,
         "date": datetime.now(UTC).date().isoformat(),

@@ -42,7 +42,7 @@ def _asan(record: dict[str, Any]) -> str:
     return (
         f"Compiled code ({libraries}) under the address and undefined-behaviour sanitizers: of the tests in "
         f"{', '.join(f'`{test}`' for test in record['tests'])}, {record.get('passed', 0):,} passed, "
-        f"{record.get('failed', 0)} failed."
+        f"{record.get('failed', 0)} failed, {record.get('reports', 0)} findings."
     )
 
 
