@@ -5,9 +5,9 @@
 Each rank runs each network twice: alone with the whole batch, and together with the others. All predictions are
 compared, and at the end all weights, moments and states.
 
-Where the kernel takes the steps, all bits are equal; where PyTorch does, sums are made in another order, and `growth`
-says how much of a difference is the rule's own: one process again, with one of its first weights larger by one unit in
-the last place.
+Ranks make each element of a product as one process makes it, so bits are equal. Where rows of weights are brought to a
+maximum norm, which ranks add up, numbers are equal to rounding. `growth` then says how much of a difference is the
+rule's own: one process again, with its first W1 larger by a unit in the last place.
 """
 
 from __future__ import annotations
@@ -163,9 +163,9 @@ def as_rank(arguments: argparse.Namespace) -> None:
 
 
 def growth(options: dict[str, Any], seed: int, steps: int) -> float:
-    """How far one process ends from itself if one of its first weights is larger by one unit in the last place."""
+    """How far one process ends from itself if its first W1 is larger by a unit in the last place."""
     nets = [make(options, seed) for _ in range(2)]
-    nets[1].get_parameter("W1")[0, 0] *= 1 + 2**-52
+    nets[1].get_parameter("W1").mul_(1 + 2**-52)
     rows, worst, chance = options.get("rows", ROWS), 0.0, torch.Generator().manual_seed(seed)
     for step in range(steps):
         if step % 50 == 0:

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ptncn import kernels
 from ptncn.distributed.ranks import Ranks
 from ptncn.updates import Synapses
+from ptncn.updates.factors import multiply
 
 BY_ROWS, BY_COLUMNS = 1, 2
 """Codes of `kernels/step.h`."""
@@ -82,14 +82,15 @@ class ColumnSynapses(Synapses):
 
 
 class _Shared(Synapses):
-    """Matrices for steps in PyTorch; the kernel computes products, since BLAS is slow for the few rows of a batch."""
+    """Matrices for steps in PyTorch."""
 
     whole = False
 
-    def _product(self, x: Tensor, onto: Tensor | None, scale: float) -> Tensor:
-        if self.queued or 0 in (*x.shape, *self.weight.shape):
+    def _product(self, x: Tensor, rows: int, onto: Tensor | None, scale: float) -> Tensor:
+        """Like `send`, for some of `rows` rows."""
+        if self.queued:
             return super().send(x, onto, scale)
-        out = kernels.multiply(x if scale == 1.0 else x * scale, self.weight)
+        out = multiply(x if scale == 1.0 else x * scale, self.weight, rows)
         return out if onto is None else out.add_(onto)
 
 
@@ -101,7 +102,7 @@ class RowSynapses(_Shared):
         self.ranks = ranks
 
     def send(self, x: Tensor, onto: Tensor | None = None, scale: float = 1.0) -> Tensor:
-        own = self._product(x[self.ranks.share(len(x))], onto, scale)
+        own = self._product(x[self.ranks.share(len(x))], len(x), onto, scale)
         return self.ranks.gather_rows(own, len(x))
 
     def arrive(self) -> None:
@@ -121,7 +122,7 @@ class UnitSynapses(_Shared):
         return self.weight.shape[0], self.units
 
     def send(self, x: Tensor, onto: Tensor | None = None, scale: float = 1.0) -> Tensor:
-        own = self._product(x, None if onto is None else onto[:, self.columns], scale)
+        own = self._product(x, len(x), None if onto is None else onto[:, self.columns], scale)
         return self.ranks.gather_columns(own, self.units)
 
     def arrive(self) -> None:

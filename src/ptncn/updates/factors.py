@@ -12,6 +12,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from ptncn import kernels
+
 
 class Activity:
     """(B, n) activities of a layer; their Gram matrix is computed once and shared by all rules."""
@@ -98,6 +100,28 @@ LARGE = 1 << 19
 """Smallest matrix, in weights, for which a queue pays: it no longer fits in the caches of a core."""
 
 
+FEW = 64
+"""Rows up to which products are the kernel's: BLAS, made for matrices that are large both ways, is slower there."""
+
+
+def multiply(x: Tensor, weight: Tensor, rows: int) -> Tensor:
+    """x W, where x are some of `rows` rows. The bits of an element do not depend on which others there are."""
+    few = rows <= FEW and x.dtype == weight.dtype and 0 not in (*x.shape, *weight.shape)
+    if few and x.is_cpu and weight.is_cpu and weight.is_contiguous():
+        return kernels.multiply(x, weight)
+    return x @ weight
+
+
+def add_outer(weight: Tensor, pre: Tensor, post: Tensor, scale: float, keep: float) -> None:
+    """weight = keep · weight + scale · preᵀ post; likewise the same for each element by itself."""
+    same = pre.dtype == post.dtype == weight.dtype and 0 not in (*pre.shape, *post.shape)
+    if len(pre) <= 2 * FEW and same and weight.is_cpu and weight.is_contiguous() and kernels.load() is not None:
+        rule = kernels.structure("Rule")(optimizer=0, keep=keep, rate=-scale)  # plain descent
+        kernels.update(rule, weight, None, None, pre, post)
+    else:
+        weight.addmm_(pre.T, post, beta=keep, alpha=scale)
+
+
 class Synapses:
     """Weights (from, to) with a queue of outer products that are part of them.
 
@@ -120,7 +144,7 @@ class Synapses:
     def send(self, x: Tensor, onto: Tensor | None = None, scale: float = 1.0) -> Tensor:
         """onto + scale · x W, (B, to) from (B, from)."""
         x = x if scale == 1.0 else x * scale
-        out = x @ self.weight
+        out = multiply(x, self.weight, len(x))
         if self.queued:
             pre, post = self.queue()
             out.addmm_(x @ pre.T, post)
@@ -156,7 +180,7 @@ class Synapses:
         """weight = keep · weight + scale · preᵀ post."""
         post = self.own(post)
         if not self.postpones(len(pre), keep):
-            self.write().addmm_(pre.T, post, beta=keep, alpha=scale)
+            add_outer(self.write(), pre, post, scale, keep)
             return
         self.make_room(len(pre))
         all_pre, all_post = self.room()
