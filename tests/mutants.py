@@ -397,7 +397,7 @@ MUTANTS = [
     Mutant("queued without its scale", SYNAPSES, "torch.mul(pre, scale, out", "torch.mul(pre, 1.0, out", QUEUE),
     Mutant("the queue runs over", SYNAPSES, "self.queued += rows", "self.queued = rows", QUEUE),
     Mutant("written twice", SYNAPSES, "self.queued = 0\n        return", "return", QUEUE),
-    Mutant("decay forgets the queue", SYNAPSES, "self.write().addmm_(", "self.weight.addmm_(", QUEUE),
+    Mutant("decay forgets the queue", SYNAPSES, "add_outer(self.write(), ", "add_outer(self.weight, ", QUEUE),
     # Discrepancy
     Mutant(
         "the discrepancy weighs e with β", EQUATIONS, "0.5 * config.gamma * e_own", "0.5 * config.beta * e_own",
