@@ -108,7 +108,7 @@ def test_many_bad_lines_do_not_flood_the_terminal(run):
     ("arguments", "message"),
     [
         (["--learner", "lstm"], "unknown learner 'lstm'"),
-        (["--hidden", "a"], "--hidden: expected whole numbers"),
+        (["--hidden", "a"], "--hidden: expected integers"),
         (["--set", "x"], "option 'x': expected NAME=VALUE"),
         (["--alarm-rate", "2"], "alarm_rate: expected a share above 0 and below 1, got 2.0"),
         (["--on-error", "cry"], "on_error: expected one of stop, skip, mask, got 'cry'"),
