@@ -83,7 +83,7 @@ def _precisions(record: dict[str, Any]) -> str:
     rows = [
         "| precision | apart from PyTorch | " + " | ".join(heads) + f" | largest at {steps[-1]} | growth per step |"
     ]
-    rows.append("|---|---" + "|--:" * len(heads) + "|")
+    rows.append("|---|---" + "|--:" * (len(heads) + 2) + "|")
     for precision in ("float32", "float64"):
         for who, name in (("kernel", "kernel"), ("nudged", "last bit")):
             part = own[precision]
