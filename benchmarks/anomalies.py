@@ -3,6 +3,7 @@
     python benchmarks/anomalies.py                         # results/streams/anomalies.json
     python benchmarks/anomalies.py --seeds 4 --out a.json  # more corpora of each family
     python benchmarks/anomalies.py --parts areas           # only SKAB and MGAB; the other parts stay as they are
+    python benchmarks/anomalies.py --parts planted --families services  # only this family
 
 Planted anomalies are scored as in the Numenta Anomaly Benchmark (`nab_score.py`). Each file goes through the command
 line with its default settings, as a CSV file with timestamps. SKAB and MGAB are read from `$PTNCN_DATA/streams`; there,
@@ -30,7 +31,7 @@ from sklearn.metrics import roc_auc_score
 
 import simple_detectors
 from nab_score import File, evaluate, evaluate_drawn
-from planted import SERIES, Series, corpus, held_out, incidents, mechanisms, metrics, processes, transforms
+from planted import SERIES, Series, corpus, held_out, incidents, mechanisms, metrics, processes, services, transforms
 from ptncn.cli import app
 from ptncn.streaming import Stream
 from ptncn.streaming.anomaly import Anomaly, AnomalySetting, Scores
@@ -54,6 +55,7 @@ FAMILIES: dict[str, Series] = {
     "processes": processes.SERIES,
     "transforms": transforms.SERIES,
     "held out": held_out.SERIES,
+    "services": services.SERIES,
 }
 SIMPLE = {
     "windowed Gaussian": simple_detectors.gaussian,
@@ -206,18 +208,22 @@ def main() -> None:
     parser.add_argument(
         "--parts", nargs="+", choices=("planted", "rates", "areas"), default=["planted", "rates", "areas"]
     )
+    parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES), help="for planted")
     parser.add_argument("--out", type=Path, default=RECORD)
     options = parser.parse_args()
     seeds = [FIRST_SEED + number for number in range(options.seeds)]
     record = json.loads(options.out.read_text(encoding="utf-8")) if options.out.is_file() else {}
     if "planted" in options.parts:
-        scored = {name: planted(series, seeds) for name, series in FAMILIES.items()}
+        scored = {name: planted(FAMILIES[name], seeds) for name in options.families}
         record |= {
             "command": f"python benchmarks/anomalies.py --seeds {len(seeds)}",
             "chosen_on": CHOSEN_ON,
             "known": KNOWN,
-            "planted": {name: found for name, (found, _) in scored.items()},
-            "standard_errors": {name: errors for name, (_, errors) in scored.items()},
+            "planted": {**record.get("planted", {}), **{name: found for name, (found, _) in scored.items()}},
+            "standard_errors": {
+                **record.get("standard_errors", {}),
+                **{name: each for name, (_, each) in scored.items()},
+            },
         }
     if "rates" in options.parts:
         record["alarm_rates"] = alarm_rates(corpus(seeds[-1]))

@@ -77,6 +77,18 @@ def monthly(draw: Draw, n: int, growth: float, noise: float, multiplicative: boo
     return (level * np.exp(shape) if multiplicative else level + 100 * shape) * (1 + 0.02 * draw.normal(size=n)), (12,)
 
 
+def short(draw: Draw, n: int, season: int, growth: float, multiplicative: bool = True) -> Made:
+    """A trend, and a cycle that grows with it or does not."""
+    t = np.arange(n)
+    level, shape = (
+        100 * np.exp(growth * t + slow(n, draw, 0.95, 0.03)),
+        0.2 * cycle(t, season, draw, min(4, season // 2)),
+    )
+    return (level * np.exp(shape) if multiplicative else level + 100 * shape) * (1 + 0.02 * draw.normal(size=n)), (
+        season,
+    )
+
+
 def temperature(draw: Draw, n: int, day: int) -> Made:
     t = np.arange(n)
     weather = slow(n, draw, 0.995, 4)
@@ -145,6 +157,13 @@ KINDS: dict[str, Callable[[Draw], Made]] = {
     "monthly, longer": lambda d: monthly(d, 480, 0.004, 0.05, True),
     "monthly, additive": lambda d: monthly(d, 300, 0.002, 0.05, False),
     "monthly, level": lambda d: monthly(d, 240, 0.0, 0.1, True),
+    "monthly, 9 years": lambda d: short(d, 108, 12, 0.01),
+    "monthly, 9 years, additive": lambda d: short(d, 108, 12, 0.004, False),
+    "monthly, 17 years": lambda d: short(d, 200, 12, 0.007),
+    "monthly, 33 years": lambda d: short(d, 400, 12, 0.003),
+    "quarterly, 30 years": lambda d: short(d, 120, 4, 0.008),
+    "daily, 17 weeks": lambda d: short(d, 120, 7, 0.001),
+    "hourly, 12 days": lambda d: short(d, 300, 24, 0.0),
     "temperature": lambda d: temperature(d, 6_000, 24),
     "daily sales": lambda d: sales(d, 1_500),
     "random walk": lambda d: walk(d, 1_500, 5),

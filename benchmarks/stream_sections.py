@@ -187,8 +187,8 @@ def anomalies(record: Record) -> list[str]:
         "standard error, from drawing as many files with replacement.",
         "",
         f"The score was chosen on these seeds of the families ({chosen}), and on an earlier generator; here they have "
-        "other seeds. Nothing was chosen on `incidents` and `held out`. Real labelled streams of these kinds have not "
-        "been tried.",
+        "other seeds. Nothing was chosen on `incidents`, `held out` and `services`. Real labelled streams of these "
+        "kinds have not been tried.",
         "",
         "How much a family is like the real benchmark shows in simple detectors: the last column has their scores "
         "there, where they are known (published, or measured by a user with a detector of this kind). `metrics` and "
