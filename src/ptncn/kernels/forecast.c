@@ -19,6 +19,7 @@
 #define FIRST_BOUND 2.5
 #define PRIOR 2.0
 #define TOWARD 0.75
+#define SEASONED 400.0
 #define LEAST_BOUND 0.1
 #define WIDEN 1.2
 #define OWED 2000.0
@@ -426,7 +427,8 @@ INLINE void observe(const Run *r, const double *y, const double *states, const d
             experts(r, c, h, time + 1 + h, slot, outputs, said);
             double mixed = mix(r->x + l->regret + i * EXPERTS, r->x + l->square + i * EXPERTS, said);
             const double *trust = r->x + l->trust + i * 2;
-            double prior = PRIOR * (double)(h + 1), toward = season_of(r, c, 0) ? TOWARD * prior : 0;
+            double prior = PRIOR * (double)(h + 1), toward = 0;
+            if (season_of(r, c, 0)) toward = TOWARD * prior * larger(0, 1 - r->x[l->scored + i] / SEASONED);
             double share = (trust[0] + toward) / (trust[1] + prior), spread = r->x[l->spread + i];
             share = share < 0 ? 0 : share > 1 ? 1 : share;
             double *made = r->x + l->made + kept * 3;

@@ -29,6 +29,8 @@ MOST_GROWTH = 3.0
 PRIOR, TOWARD = 2.0, 0.75
 """For how many times its steps a horizon counts as copied before anything was seen; and where there is a season, of
 which more can be known than the last value, as moved by this share from it to the mixture."""
+SEASONED = 400
+"""Rows after which the season itself is no reason any more: a random walk may have one by chance."""
 FIRST_BOUND = 2.5
 LEAST_BOUND, WIDEN = 0.1, 1.2
 OWED = 2000.0
@@ -319,7 +321,8 @@ class Step:
         said = self._experts(v, time[:, None] + 1 + self._h, slot, outputs)
         mixed = (weigh(v["regret"], v["square"]) * said).sum(-1)
         prior = PRIOR * (self._h + 1.0)
-        toward = TOWARD * prior * (self._seasons(v)[..., :1] > 0)
+        young = np.maximum(0.0, 1.0 - v["scored"] / SEASONED)
+        toward = TOWARD * prior * young * (self._seasons(v)[..., :1] > 0)
         share = np.clip((v["trust"][..., 0] + toward) / (v["trust"][..., 1] + prior), 0.0, 1.0)
         mean = last + share * (mixed - last)
         spread = v["spread"] * np.exp(np.clip(self.setting.debt / (1.0 + self._h / LATE) * v["owed"], -WIDEN, WIDEN))
