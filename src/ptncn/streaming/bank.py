@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -210,9 +211,10 @@ class SharedNetwork:
         x = torch.from_numpy(inputs)
         gaps = None if math.isfinite(float(x.sum())) else x.isnan()
         states = np.empty((len(slots), self._width))
-        for rows in rounds(slots):
-            for part in _parts(len(rows)):
-                self._step(slots, rows[part], x, gaps, learn, states)
+        with one_thread():
+            for rows in rounds(slots):
+                for part in _parts(len(rows)):
+                    self._step(slots, rows[part], x, gaps, learn, states)
         return states
 
     def _step(self, slots: Slots, rows: Slots, x: Tensor, gaps: Tensor | None, learn: bool, out: Vector) -> None:
@@ -246,6 +248,21 @@ class SharedNetwork:
         self._seen[index] = state["seen"]
         for name in self._batched:
             getattr(self._state, name)[index] = state["states"][name]
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let PyTorch and the kernel use one thread: a batch of small networks gains nothing from more, and those that
+    OpenMP has woken keep a core busy for milliseconds, which the threads that share the keys need."""
+    before = torch.get_num_threads()
+    if before == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _is_batched(value: Any) -> bool:
