@@ -91,3 +91,12 @@ def test_a_line_of_json_has_the_values_of_the_observation():
             for step, wanted in zip(found[name], getattr(out, name), strict=True):
                 assert step == pytest.approx(wanted, rel=1e-8)
         assert found["observed"] == out.observed
+
+
+def test_threads_that_share_rows_write_the_same_text(monkeypatch):
+    columns = list(np.random.default_rng(3).normal(size=(4, 101)))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    alone = format_floats(columns, [",", ";", ","], "")
+    monkeypatch.setattr("ptncn.streaming.formats.SHARE", 10)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert format_floats(columns, [",", ";", ","], "") == alone

@@ -17,40 +17,51 @@ static char *put_slowly(char *out, double x) {
     return out + length;
 }
 
+static const char PAIRS[] =
+    "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354555657585"
+    "960616263646566676869707172737475767778798081828384858687888990919293949596979899";
+
+/* The decimal exponent of a number from 1e-4 to 1e9: that of the power of two below it, log10(2) ≈ 1233 / 4096, or one
+ * more. Like what follows it has few branches, since digits of measurements cannot be foreseen. */
+static int exponent_of(double a) {
+    uint64_t bits;
+    memcpy(&bits, &a, sizeof bits);
+    const int two = (int)(bits >> 52) - 1023, least = (two * 1233 + (16 << 12)) / 4096 - 16;
+    return least + (a >= POWERS[least + 5]);
+}
+
+/* At most LONGEST characters from `out` on are written, also beyond the end of the number. */
 static char *put(char *out, double x) {
     const double a = fabs(x);
-    if (x == 0.0) {
+    if (!(a >= 1e-4 && a < 999999999.0)) {
+        if (x != 0.0) return put_slowly(out, x);
         if (signbit(x)) *out++ = '-';
         *out++ = '0';
         return out;
     }
-    if (!(a >= 1e-4 && a < 999999999.0)) return put_slowly(out, x);
-    int exponent = 8;
-    while (a < POWERS[exponent + 4]) exponent--;
+    int exponent = exponent_of(a);
     const double scaled = a * POWERS[12 - exponent]; /* by an exact power of ten, to nine digits before the point */
-    uint64_t digits = (uint64_t)scaled;
+    uint32_t digits = (uint32_t)scaled;
     const double rest = scaled - (double)digits;
     if (fabs(rest - 0.5) < 1e-6) return put_slowly(out, x); /* rounding of the product could change the result */
     digits += rest > 0.5;
     if (digits == 1000000000) digits = 100000000, exponent++;
+    char text[32] = "00000000"; /* zeros of which some are taken before the digits */
+    const uint32_t high = digits / 10000, low = digits % 10000, middle = high % 10000;
+    text[8] = (char)('0' + high / 10000);
+    memcpy(text + 9, PAIRS + 2 * (middle / 100), 2), memcpy(text + 11, PAIRS + 2 * (middle % 100), 2);
+    memcpy(text + 13, PAIRS + 2 * (low / 100), 2), memcpy(text + 15, PAIRS + 2 * (low % 100), 2);
     int count = 9;
-    while (digits % 10 == 0) digits /= 10, count--;
-    char text[9];
-    for (int i = count - 1; i >= 0; i--) text[i] = (char)('0' + digits % 10), digits /= 10;
-    if (signbit(x)) *out++ = '-';
-    if (exponent < 0) {
-        *out++ = '0', *out++ = '.';
-        for (int i = exponent + 1; i < 0; i++) *out++ = '0';
-        memcpy(out, text, (size_t)count);
-        return out + count;
-    }
-    for (int i = 0; i <= exponent; i++) *out++ = i < count ? text[i] : '0';
-    if (count > exponent + 1) {
-        *out++ = '.';
-        memcpy(out, text + exponent + 1, (size_t)(count - exponent - 1));
-        out += count - exponent - 1;
-    }
-    return out;
+    while (text[8 + count - 1] == '0') count--;
+    *out = '-';
+    out += signbit(x) != 0;
+    const int zeros = exponent < 0 ? -exponent : 0, whole = exponent < 0 ? 1 : exponent + 1;
+    const char *first = text + 8 - zeros;
+    memcpy(out, first, 9);
+    if (count + zeros <= whole) return out + whole;
+    out[whole] = '.';
+    memcpy(out + whole + 1, first + whole, 12);
+    return out + count + zeros + 1;
 }
 
 /* (rows, columns) numbers, a line for each row, with `columns` − 1 texts between them, which end at `ends`; NaN is
@@ -68,7 +79,8 @@ EXPORT int64_t format_rows(
             const double x = values[row * columns + i];
             if (i) {
                 const int64_t begin = i > 1 ? ends[i - 2] : 0, length = ends[i - 1] - begin;
-                memcpy(at, between + begin, (size_t)length);
+                if (length == 1) *at = between[begin];
+                else memcpy(at, between + begin, (size_t)length);
                 at += length;
             }
             if (x == x) {

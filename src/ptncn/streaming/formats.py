@@ -22,6 +22,7 @@ from ptncn.registry import Registry, unknown
 from ptncn.streaming.lines import COMPRESSIONS, LineReader
 from ptncn.streaming.readers import CsvReader, JsonReader, ParquetReader
 from ptncn.streaming.sources import Source, StreamError
+from ptncn.system import processors, side_by_side
 
 
 @dataclass(slots=True)
@@ -130,22 +131,32 @@ def format_floats(columns: Sequence[Sequence[float] | NDArray[Any]], between: Se
     ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
     rows, width = values.shape
     empty = nothing.encode()
-    room = rows * (sum(map(len, texts)) + width * max(LONGEST, len(empty)) + 1)
-    out = np.empty(room, dtype=np.uint8)
-    length = library.format_rows(
-        address("values", values, np.float64, rows, width),
-        ctypes.c_int64(rows),
-        ctypes.c_int64(width),
-        b"".join(texts),
-        address("ends", ends, np.int64, width - 1),
-        empty,
-        address("out", out, np.uint8, room),
-        ctypes.c_int64(room),
-    )
-    assert length >= 0
-    return out[:length].tobytes().decode().split("\n")[:-1]
+    room = sum(map(len, texts)) + width * max(LONGEST, len(empty)) + 1
+    threads = min(processors(), 1 + values.size // SHARE)
+    bounds = [rows * part // threads for part in range(threads + 1)]
+
+    def write(part: int) -> list[str]:
+        """Some of the rows, by a thread."""
+        mine = values[bounds[part] : bounds[part + 1]]
+        out = np.empty(len(mine) * room, dtype=np.uint8)
+        length = library.format_rows(
+            address("values", mine, np.float64, len(mine), width),
+            ctypes.c_int64(len(mine)),
+            ctypes.c_int64(width),
+            b"".join(texts),
+            address("ends", ends, np.int64, width - 1),
+            empty,
+            address("out", out, np.uint8, len(mine) * room),
+            ctypes.c_int64(len(mine) * room),
+        )
+        assert length >= 0
+        return out[:length].tobytes().decode().split("\n")[:-1]
+
+    return [line for lines in side_by_side(threads, write) for line in lines]
 
 
+SHARE = 50_000
+"""Numbers that are worth a thread."""
 LONGEST = 24
 """Maximum characters of a number, as in `kernels/format.c`."""
 
