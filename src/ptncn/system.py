@@ -5,6 +5,7 @@ psutil is imported only where it is called: loading a checkpoint or learning fro
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
@@ -67,6 +68,22 @@ def reset_peak_memory() -> None:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
         return
+
+
+MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1
+"""Options of `mallopt` in glibc."""
+
+
+def keep_freed_memory(largest: int = 8 << 20, most: int = 64 << 20) -> None:
+    """Let the process keep up to `most` bytes that it frees in pieces of up to `largest`, where the C library can.
+
+    Work in blocks asks for the same few megabytes again and again. By default glibc returns them to the system each
+    time, and the page faults of the next block take as long as its computations.
+    """
+    with suppress(OSError, AttributeError, TypeError):  # no glibc
+        library = ctypes.CDLL(None)
+        library.mallopt(MMAP_THRESHOLD, largest)
+        library.mallopt(TRIM_THRESHOLD, most)
 
 
 def busy_seconds() -> float:

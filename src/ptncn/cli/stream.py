@@ -22,6 +22,7 @@ from ptncn.streaming.session import Alerts, Session, can_draw, summarise
 from ptncn.streaming.sources import StreamError
 from ptncn.streaming.storage import CheckpointLock
 from ptncn.streaming.stream import Stream
+from ptncn.system import keep_freed_memory
 
 
 @dataclass
@@ -183,6 +184,7 @@ def stream(
     141 if the output was closed.
     """
     torch.set_num_threads(1)  # the networks are small: more threads would slow them down
+    keep_freed_memory()
     with one_line_errors():
         _check_files(file, writing)
         notices = Notices()
