@@ -34,7 +34,7 @@ from ptncn.live import Pace, Server, StreamPage, WorldPage
 from ptncn.streaming import Stream
 
 DAY = 86_400
-SECONDS = 220.0
+SECONDS = 160.0
 """No round begins later than this after the first."""
 ALONE, BROWSER, SLOW, STUCK = "no visitor", "browser", "browser slowed down 20 times", "visitor who never reads"
 SPINNING, SLOW_ELSEWHERE = "no visitor, a busy loop", "no visitor, an empty page slowed down 20 times"
