@@ -74,9 +74,9 @@ def results_table() -> str:
                 rows.append([f"{title}: {place(experiment, metric, column)}", scale, *found])
     text = (
         "Lower is better. Size `paper` has the paper's data and number of units, with the preset `best` as it was when "
-        "the runs were made: RMSprop for video; for text one layer and a memory of 256, which the paper's network does "
-        "not have. Each record has its options. Size `laptop` has at most half the units and a fifth of the data, in "
-        "one pass: about an hour per table. [docs/results](docs/results/README.md) has every row, with epochs, "
+        "the runs were made: RMSprop for letters; for text one layer and a memory of 256, which the paper's network "
+        "does not have. Each record has its options. Size `laptop` has at most half the units and a fifth of the data, "
+        "in one pass: about an hour per table. [docs/results](docs/results/README.md) has every row, with epochs, "
         "significance tests, and what did not reproduce."
     )
     return f"{text}\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
