@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -42,9 +42,10 @@ class DryRanks(Ranks):
     def note_wait(self, number: int) -> None:
         self.log.append((time.perf_counter(), 0, number))
 
-    def _gather(self, whole: Tensor, own: Tensor, then: Callable[[], object] = lambda: None) -> None:
+    def _exchange(self, own: Tensor, others: Mapping[int, Tensor], then: Callable[[], object] = lambda: None) -> None:
         self.note(own.nbytes)
-        whole.view(self.size, *own.shape).copy_(own)
+        for place in others.values():
+            place.view(-1)[: own.numel()] = own.reshape(-1)[: place.numel()]
         self._under_way.append(([], then))
 
     def arrive(self) -> None:
