@@ -8,6 +8,7 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError, LinkError
 
 KERNEL = "src/ptncn/kernels"
+FORECASTER = [f"{name}.inc" for name in ("readout", "mixture", "nonlinear", "column", "seasons")]
 
 
 class BuildKernel(build_ext):
@@ -52,7 +53,7 @@ setup(
             Extension(
                 f"ptncn.kernels._{name}",
                 [f"{KERNEL}/{name}.c"],
-                depends=[f"{KERNEL}/{own}" for own in ("export.h", "nonlinear.inc", "seasons.inc")],
+                depends=[f"{KERNEL}/{own}" for own in ("export.h", *FORECASTER)],
                 optional=True,
             )
             for name in ("forecast", "anomaly", "gauge", "format")

@@ -141,6 +141,46 @@ def test_rows_in_one_call_give_the_same_numbers_as_one_by_one():
     np.testing.assert_array_equal(once.state, often.state)
 
 
+def waves_with_gaps(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """(rows, columns) noisy cycles of which some values are missing, and (rows, 3) states."""
+    draw = np.random.default_rng(3)
+    series = 3 + np.sin(np.arange(rows)[:, None] / (2 + np.arange(columns))) + 0.1 * draw.normal(size=(rows, columns))
+    series[draw.random(series.shape) < 0.01] = np.nan
+    return series, draw.normal(size=(rows, 3))
+
+
+def test_blocks_of_rows_give_the_numbers_of_the_reference_and_of_single_rows():
+    setting = Setting(columns=2, horizon=11, states=3, history=256, units=5)
+    series, states = waves_with_gaps(280, 2)
+    nothing, rows = np.empty((280, 0)), np.zeros(280, dtype=np.int64)
+    blocks, often, other = Forecaster(setting), Forecaster(setting), Forecaster(setting)
+    other._step, other._looks = reference.Step(setting), True
+    for begin, end in ((0, 1), (1, 90), (90, 150), (150, 280)):
+        part = slice(begin, end)
+        whole = blocks.observe(series[part], states[part], nothing[part], rows=rows[part])
+        each = [often.observe(series[t : t + 1], states[t : t + 1], nothing[:1]) for t in range(begin, end)]
+        slow = other.observe(series[part], states[part], nothing[part], rows=rows[part])
+        for found, single, expected in zip(whole, map(np.concatenate, zip(*each, strict=True)), slow, strict=True):
+            np.testing.assert_array_equal(found, single)
+            np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+    np.testing.assert_array_equal(blocks.state, often.state)
+    np.testing.assert_allclose(blocks.state, other.state, rtol=1e-5, atol=1e-7)
+
+
+def test_threads_that_share_the_columns_of_a_stream_change_no_result(monkeypatch):
+    monkeypatch.setattr("ptncn.streaming.forecaster.model.COLUMN_SHARE", 100)
+    setting = Setting(columns=5, horizon=7, states=3, history=200, units=5)
+    series, states = waves_with_gaps(400, 5)
+    runs = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        forecaster = Forecaster(setting)
+        found = forecaster.observe(series, states, np.empty((400, 0)), rows=np.zeros(400, dtype=np.int64))
+        runs.append((*found, forecaster.state))
+    for alone, together in zip(*runs, strict=True):
+        np.testing.assert_array_equal(alone, together)
+
+
 def test_a_saved_stream_continues_with_the_same_numbers():
     draw = np.random.default_rng(2)
     series = draw.normal(size=(150, 2)).cumsum(0)

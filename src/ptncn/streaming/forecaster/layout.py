@@ -73,6 +73,10 @@ def default_setting(columns: int, horizon: int, states: int, extra: int = 0, **o
     return Setting(columns, horizon, states, extra, **{**sizes, **others})
 
 
+SWAPPED = {"regret": (1, 2), "square": (1, 2), "trust": (1, 2), "z": (0, 1), "gain": (0, 1)}
+"""Two axes of a part that change places in memory: what the kernel reads together is contiguous."""
+
+
 class Part(NamedTuple):
     begin: int
     shape: tuple[int, ...]
@@ -166,10 +170,15 @@ def width(setting: Setting) -> int:
 
 def views(state: Array, setting: Setting) -> dict[str, Array]:
     """The parts of (streams, width) state, each with a leading axis of streams; they share its memory."""
-    return {
-        name: state[:, part.begin : part.begin + prod(part.shape)].reshape(len(state), *part.shape)
-        for name, part in lay_out(setting).items()
-    }
+    parts: dict[str, Array] = {}
+    for name, (begin, shape, _) in lay_out(setting).items():
+        axes = list(range(len(shape)))
+        if (kind := name.rpartition(".")[2]) in SWAPPED:
+            a, b = SWAPPED[kind]
+            axes[a], axes[b] = b, a
+        stored = state[:, begin : begin + prod(shape)].reshape(len(state), *(shape[axis] for axis in axes))
+        parts[name] = stored.transpose(0, *(1 + axis for axis in axes))
+    return parts
 
 
 def fresh(streams: int, setting: Setting) -> Array:

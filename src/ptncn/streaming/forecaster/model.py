@@ -39,7 +39,8 @@ class CSetting(ctypes.Structure):
 @cache
 def load() -> ctypes.CDLL | None:
     """The forecaster's library, or None: see `open_library`."""
-    return open_library("_forecast", {"forecast_size": whole, "forecast_step": whole})
+    names = ("size", "step", "room", "prepare", "columns", "finish")
+    return open_library("_forecast", {f"forecast_{name}": whole for name in names})
 
 
 class CompiledStep:
@@ -51,7 +52,9 @@ class CompiledStep:
         if self._width != width(setting):
             raise ValueError(f"setting: the kernel does not take these sizes: {setting}")
         self._step: Callable[..., int] = library.forecast_step
+        self._library = library
         self._weights = unit_weights(setting)
+        self._room = np.empty(0)
 
     def __call__(
         self,
@@ -66,6 +69,9 @@ class CompiledStep:
         written to `out`. Threads share the streams. Returns the number of rows processed: all."""
         count, setting = len(rows), self._setting
         columns, horizon = setting.columns, setting.horizon
+        threads = min(processors(), columns, count * columns * horizon // COLUMN_SHARE)
+        if len(state) == 1 and threads > 1 and not rows.any():
+            return self._share_columns(threads, state, values, states, extra, out)
         arguments = (
             ctypes.byref(setting),
             address("state", state, np.float64, len(state), self._width),
@@ -82,14 +88,61 @@ class CompiledStep:
         )
         parts = min(processors(), 1 + count // SHARE) if len(state) > 1 else 1
         for wrong in side_by_side(parts, lambda part: self._step(*arguments, whole(part), whole(parts))):
-            if wrong:
-                reasons = "sizes that do not fit", f"rows outside of 0 … {len(state) - 1}", "a broken count of rows"
-                raise ValueError(f"forecast step: {(*reasons, 'no memory for seasons')[wrong - 1]}")
+            self._check(wrong)
         return count
+
+    def _share_columns(
+        self,
+        threads: int,
+        state: Array,
+        values: Array,
+        states: Array,
+        extra: Array,
+        out: tuple[Array, Array, Array, Array],
+    ) -> int:
+        """The first rows of the only stream, whose columns are shared by threads; returns their number."""
+        setting, library, count = self._setting, self._library, len(values)
+        columns, horizon = setting.columns, setting.horizon
+        if not len(self._room):
+            self._room = np.empty(int(library.forecast_room(ctypes.byref(setting))))
+        stream = (
+            ctypes.byref(setting),
+            address("state", state, np.float64, 1, self._width),
+            whole(self._width),
+            address("room", self._room, np.float64, len(self._room)),
+            whole(len(self._room)),
+        )
+        observed = address("values", values, np.float64, count, columns)
+        features = (
+            address("states", states, np.float64, count, setting.states),
+            address("extra", extra, np.float64, count, setting.extra),
+        )
+        rows = library.forecast_prepare(*stream, whole(count), observed, *features)
+        self._check(-min(rows, 0))
+        arguments = (
+            *stream,
+            whole(rows),
+            address("weights", self._weights, np.float64, *self._weights.shape),
+            observed,
+            address("out", out[0], np.float64, count, columns),
+            *(address("out", each, np.float64, count, columns, horizon) for each in out[1:]),
+        )
+        parts = min(threads, 1 + rows * columns * horizon // COLUMN_SHARE)
+        for wrong in side_by_side(parts, lambda part: library.forecast_columns(*arguments, whole(part), whole(parts))):
+            self._check(wrong)
+        self._check(library.forecast_finish(*stream, whole(rows)))
+        return int(rows)
+
+    def _check(self, wrong: int) -> None:
+        if wrong:
+            reasons = "sizes that do not fit", "rows outside of the state", "a broken count of rows", "no memory"
+            raise ValueError(f"forecast step: {reasons[wrong - 1]}")
 
 
 SHARE = 128
 """Rows per thread that are worth starting it."""
+COLUMN_SHARE = 4096
+"""Forecasts per thread that are worth starting it for some columns of a stream."""
 FIRST_LOOK = 24
 """Rows before the first search for a season; the next follow after a quarter more rows, or half of the history."""
 
