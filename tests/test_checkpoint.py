@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 
 import ptncn
 from ptncn import PTNCN, CheckpointError
-from ptncn.checkpoint import decode, encode, read
+from ptncn.checkpoint_file import decode, encode, read
 from ptncn.learners import describe, make, names
 from ptncn.updates import Schedule
 
@@ -296,7 +296,7 @@ def test_forged_moments_and_step_sizes_of_gradient_learners_are_refused(optimize
 
 def test_a_file_does_not_choose_the_device(good):
     forge(good, lambda body: body["options"].update(device="cuda"))
-    with pytest.raises(CheckpointError, match="device is not for a file to choose: 'cuda'"):
+    with pytest.raises(CheckpointError, match="a file must not choose the device: 'cuda'"):
         ptncn.load(good)
 
 

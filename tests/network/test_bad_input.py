@@ -78,7 +78,7 @@ def test_bad_masks(net, mask):
 @pytest.mark.parametrize(
     "value", [torch.ones(2, dtype=torch.bool).to_sparse(), "ab", [None, 1], torch.ones(2, device="meta"), object()]
 )
-def test_masks_and_observations_that_are_no_dense_numbers(net, value):
+def test_masks_and_observations_that_are_not_dense_numbers(net, value):
     state = net.begin(2)
     for call in (
         lambda: net.step(torch.zeros(2, net.input_size), state, mask=value),

@@ -209,7 +209,7 @@ LARGE_RULES = {
 
 @pytest.mark.parametrize(("rows", "threads"), [(1, 2), (2, 1), (3, 1), (20, 2), (300, 1)])
 @pytest.mark.parametrize("rule", LARGE_RULES)
-def test_a_really_large_network_gives_the_same_numbers(rule, rows, threads, monkeypatch, request):
+def test_a_very_large_network_gives_the_same_numbers(rule, rows, threads, monkeypatch, request):
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     outputs, weights = [], []
     for path in ("kernel", "pytorch"):

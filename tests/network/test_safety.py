@@ -148,7 +148,7 @@ def test_learning_steps_of_two_threads_exclude_each_other(monkeypatch):
 
 
 @pytest.mark.parametrize("take", ["snapshot", "deepcopy"])
-def test_a_copy_is_of_a_moment_between_two_steps_of_another_thread(take):
+def test_a_copy_is_taken_between_two_steps_of_another_thread(take):
     """Weights, moments and the number of updates belong together, however the threads take turns."""
     xs = frames(150, 1, 30)
     options = {"dtype": "float64", "optimizer": "adam", "lr": 0.01}
@@ -177,7 +177,7 @@ def test_a_copy_is_of_a_moment_between_two_steps_of_another_thread(take):
             assert torch.equal(moment, expected["learning"]["moments"][name])
 
 
-def test_a_schedule_may_ask_the_network_that_it_belongs_to():
+def test_a_schedule_may_read_its_own_network():
     """It is called in the middle of a learning step, which excludes other threads but not its own."""
     net = PTNCN(5, [4], dtype="float64", schedule=lambda updates: float(asked.append(len(net.predict(other))) or 1.0))
     state, other, asked = net.begin(2), net.begin(3), []
@@ -262,7 +262,7 @@ def test_parameters_of_another_shape_or_type_are_rejected():
 
 @pytest.mark.parametrize("optimizer", ["momentum", "nesterov", "rmsprop", "adam", "adafactor"])
 @pytest.mark.parametrize("replace", [False, True])
-def test_moments_that_were_rebound_are_those_that_learning_uses(optimizer, replace):
+def test_learning_uses_moments_that_were_rebound(optimizer, replace):
     """Through `.data` as through a new buffer: the kernel had written on into memory that was no longer theirs."""
     net, plain = (PTNCN(6, [5, 4], dtype="float64", optimizer=optimizer, lr=0.01) for _ in range(2))
     plain.compiled = False
@@ -283,7 +283,7 @@ def test_moments_that_were_rebound_are_those_that_learning_uses(optimizer, repla
         torch.testing.assert_close(net.synapses()[name], weight, rtol=0, atol=1e-6)
 
 
-def test_moments_of_another_type_are_refused():
+def test_moments_of_another_type_are_rejected():
     net = PTNCN(5, [4], dtype="float64", optimizer="adam")
     state = net.begin(1)
     net.step(frames(1, 1, 5)[0], state)
@@ -292,7 +292,7 @@ def test_moments_of_another_type_are_refused():
         net.step(frames(1, 1, 5)[0], state)
 
 
-def test_a_parameter_that_is_gone_is_named():
+def test_a_missing_parameter_is_named():
     for remove in (lambda net: setattr(net, "W1", None), lambda net: delattr(net, "W1")):
         net = PTNCN(5, [4], dtype="float64")
         state = net.begin(1)
@@ -301,7 +301,7 @@ def test_a_parameter_that_is_gone_is_named():
             net.predict(state)
 
 
-def test_parameters_that_others_add_are_left_alone():
+def test_additional_parameters_are_left_unchanged():
     net, plain = PTNCN(5, [4], dtype="float64"), PTNCN(5, [4], dtype="float64")
     net.register_parameter("scale", torch.nn.Parameter(torch.ones(3)))
     net.add_module("head", torch.nn.Linear(2, 2))
@@ -312,13 +312,13 @@ def test_parameters_that_others_add_are_left_alone():
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_a_network_in_half_precision_is_refused(dtype):
+def test_a_network_in_half_precision_is_rejected(dtype):
     net = PTNCN(5, [4]).to(dtype)
     with pytest.raises(ValueError, match="expected parameters of float32 or float64"):
         net.begin(1)
 
 
-def test_what_is_beyond_the_limits_of_the_kernel_runs_in_pytorch(monkeypatch):
+def test_networks_beyond_the_limits_of_the_kernel_run_in_pytorch(monkeypatch):
     monkeypatch.setattr(kernels, "MOST_ROWS", 3)
     monkeypatch.setattr(kernels, "MOST_LAYERS", 2)
     for layers, rows in ((1, 5), (3, 2)):
@@ -332,7 +332,7 @@ def test_what_is_beyond_the_limits_of_the_kernel_runs_in_pytorch(monkeypatch):
             assert torch.isfinite(net.predict(state)).all()
 
 
-def test_more_threads_than_the_kernel_takes_are_those_that_it_takes(monkeypatch):
+def test_the_number_of_threads_is_capped_at_the_limit_of_the_kernel(monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: 5000)
     net = PTNCN(4, [3], dtype="float64")
     assert torch.isfinite(net.predict(net.begin(1))).all()
@@ -357,7 +357,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_a_forked_process_goes_on_with_the_network_of_its_parent(optimizer, either_path):
+def test_a_forked_process_continues_with_the_network_of_its_parent(optimizer, either_path):
     """OpenMP's threads stay behind; the kernel does without them, where PyTorch's own operations would hang."""
     if either_path == "pytorch":
         pytest.skip("PyTorch hangs in a process that was forked after a parallel operation")
@@ -366,7 +366,7 @@ def test_a_forked_process_goes_on_with_the_network_of_its_parent(optimizer, eith
 
 
 @pytest.mark.parametrize("part", ["W1", "state", "moment"])
-def test_a_tensor_whose_storage_was_made_smaller_is_refused(part):
+def test_a_tensor_with_a_shrunk_storage_is_rejected(part):
     """PyTorch itself reads and writes beyond such a storage, so this is about the kernel alone."""
     net = PTNCN(64, [64], optimizer="adam")
     state = net.begin(2)
@@ -379,7 +379,7 @@ def test_a_tensor_whose_storage_was_made_smaller_is_refused(part):
         net.step(torch.rand(2, 64), state)
 
 
-def test_an_observation_with_a_pending_sign_is_seen_with_it():
+def test_a_lazily_negated_observation_is_read_with_its_sign():
     """The imaginary part of a conjugate is negated when it is read; its memory holds the other sign."""
     net, plain = PTNCN(1, [2], output="gaussian"), PTNCN(1, [2], output="gaussian")
     state, twin = net.begin(1), plain.begin(1)
@@ -392,7 +392,7 @@ def test_an_observation_with_a_pending_sign_is_seen_with_it():
 
 @pytest.mark.parametrize("lie", [None, "text", 3, {"x": "text"}, {"x": torch.tensor(1.0)}, {"x": torch.ones(1, 2)}])
 @pytest.mark.parametrize("field", ["held", "waiting"])
-def test_a_state_with_other_dicts_is_refused(field, lie):
+def test_a_state_with_wrong_dicts_is_rejected(field, lie):
     net = PTNCN(5, [4], dtype="float64", memory=2)
     state = net.begin(1)
     setattr(state, field, lie)
@@ -401,7 +401,7 @@ def test_a_state_with_other_dicts_is_refused(field, lie):
 
 
 @pytest.mark.parametrize("change", [Tensor.to_sparse, Tensor.to_mkldnn, Tensor.tolist, Tensor.numpy])
-def test_a_state_in_another_layout_is_refused(change):
+def test_a_state_in_another_layout_is_rejected(change):
     net = PTNCN(5, [4], dtype="float32")
     state = net.begin(1)
     state.corrected = change(state.corrected)

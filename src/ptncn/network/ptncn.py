@@ -12,13 +12,13 @@ from torch import Tensor
 from ptncn.distributions import DISTRIBUTIONS
 from ptncn.learner import check_batch_size, check_mask, check_observation, make_generator
 from ptncn.network import equations, memory
-from ptncn.network.backend import Kernel, Outputs, bind_kernel
+from ptncn.network.backend import Kernel, bind_kernel
 from ptncn.network.config import check_dtype, check_memory, check_sizes, make_config
 from ptncn.network.layers import Layer, choose_activations, initial_weights
 from ptncn.network.parameters import LayeredModule
 from ptncn.network.readout import SecondOrder
 from ptncn.network.state import MeanObservation, PTNCNState, PTNCNStep, UsualFeedback
-from ptncn.updates import Factors
+from ptncn.network.torch_step import TorchStep
 from ptncn.updates.apply import shapes_of
 
 
@@ -51,7 +51,7 @@ class PTNCN(LayeredModule):
     torch.Size([5, 2, 8])
     """
 
-    kind = "ptncn"
+    registry_name = "ptncn"
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class PTNCN(LayeredModule):
             if kernel is not None and kernel.takes(state):
                 prediction, logits, e, z, y = kernel(x, state, learn=teach, mask=mask, teaches=rows)
             else:
-                prediction, logits, e, z, y = self._step_in_pytorch(x, state, layers, teach, mask, rows)
+                prediction, logits, e, z, y = self._in_pytorch(layers)(x, state, learn=teach, mask=mask, teaches=rows)
             if mean is not None and not mean.known:
                 self.get_parameter("c1").add_(mean.observe(x, mask))
         state.advance(mask)
@@ -285,70 +285,8 @@ class PTNCN(LayeredModule):
         parts = {"feedback": self.feedback, "mean_observation": self.mean_observation, "readout": self.readout}
         return {name: part for name, part in parts.items() if part is not None}
 
-    def _step_in_pytorch(
-        self, x: Tensor, state: PTNCNState, layers: list[Layer], teach: bool, mask: Tensor | None, rows: Tensor | None
-    ) -> Outputs:
-        guess = equations.predict(state.corrected, state.held, layers, self.output)
-        observed = None if mask is None else mask[:, None].to(x.dtype)
-        e, y, back = equations.correct(x, guess, layers, self.output, self.config, observed)
-        e_z = []
-        if teach or state.displacement is not None:
-            if teach and self.feedback is not None:
-                self.feedback.observe(back, rows)
-            usual = None if self.feedback is None else self.feedback.mean
-            e_z = equations.displacements(guess, y, back, usual, layers, self.config)
-        if teach:
-            self._learn(x, guess, e, e_z, state, rows, mask)
-        elif self.readout is not None:
-            self.readout.pass_by(state.waiting, mask)
-        state.remember(x, guess.z, y, e_z, mask)
-        for u, layer in zip([x, *y[:-1]], layers, strict=True):
-            if layer.memory is not None:
-                memory.advance(state.held, u, layer.memory, mask)
-        return guess.z_o[0], guess.logits, e, guess.z, y
-
-    def _learn(
-        self,
-        x: Tensor,
-        guess: equations.Guess,
-        e: list[Tensor],
-        e_z: list[Tensor],
-        state: PTNCNState,
-        rows: Tensor | None,
-        mask: Tensor | None,
-    ) -> None:
-        weight = None if rows is None else rows[:, None].to(x.dtype)
-        if self.config.reduction == "mean":
-            weight = (x.new_ones(len(x), 1) if weight is None else weight) / state.batch_size
-        before = state.corrected if state.uncorrected is None else state.uncorrected
-        updates = equations.learn(
-            x, guess, e, e_z, before, state.held, state.displacement, self.layers, self.config, weight
-        )
-        if self.readout is not None:
-            self._solve(x, guess.z[0], rows, mask, state, updates)
-        self.learning.apply_updates(self._synapses(), updates, state.batch_size)
-
-    def _solve(
-        self,
-        x: Tensor,
-        z: Tensor,
-        rows: Tensor | None,
-        mask: Tensor | None,
-        state: PTNCNState,
-        updates: dict[str, Factors],
-    ) -> None:
-        """Replace the updates of the first layer's W and c by least squares; with the transpose rule, E follows W."""
-        assert self.readout is not None
-        first = self.layers[0]
-        parts = [first.W.write(), *([] if first.c is None else [first.c.weight])]
-        change = self.readout.learn(z, x, torch.cat(parts), rows, mask, state.waiting).to(x.dtype)
-        for part, delta in zip(parts, torch.split(change, [len(part) for part in parts]), strict=True):
-            part.add_(delta)
-        for name in ("W1", "c1"):
-            updates.pop(name, None)
-        if self.config.error_rule == "transpose":
-            first.E.write().add_(change[: len(parts[0])].T)
-            del updates["E1"]
+    def _in_pytorch(self, layers: list[Layer]) -> TorchStep:
+        return TorchStep(layers, self.learning, self.feedback, self.readout, self.output, self.config)
 
     @property
     def is_compiled(self) -> bool:
