@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 import torch
@@ -22,39 +24,56 @@ class _NoMesh:
 class DryRanks(Ranks):
     """Rank `rank` of `size`; what the others would send is what it would send itself.
 
-    `log` has the exchanges: when something is sent, how many bytes to each other rank, and under which number; then
-    when it is waited for, with 0 bytes.
+    `log` has the times at which messages would be sent and waited for, as operations of `simulate.py`.
     """
 
     def __init__(self, rank: int, size: int) -> None:
         self.group, self.rank, self.size, self.lost, self.sent = None, rank, size, False, 0
-        self.log: list[tuple[float, int, int]] = []
+        self.log: list[tuple[float, list[Any]]] = []
         self.number = 0
+        self._awaited: list[list[int]] = []
         self._under_way = []
         self.mesh = _NoMesh()  # type: ignore[assignment]
 
-    def note(self, size: int) -> int:
-        """Something was sent; its number."""
+    def note_sent(self, sizes: Mapping[int, int]) -> int:
+        """So many bytes were sent to these ranks; returns the number of the messages."""
         self.number += 1
-        self.log.append((time.perf_counter(), size, self.number))
+        self.log.append((time.perf_counter(), ["send", self.number, [[peer, size] for peer, size in sizes.items()]]))
         return self.number
 
-    def note_wait(self, number: int) -> None:
-        self.log.append((time.perf_counter(), 0, number))
+    def note_wait(self, messages: list[list[int]]) -> None:
+        self.log.append((time.perf_counter(), ["wait", messages]))
 
     def _exchange(self, own: Tensor, others: Mapping[int, Tensor], then: Callable[[], object] = lambda: None) -> None:
-        self.note(own.nbytes)
+        number = self.note_sent(dict.fromkeys(others, own.nbytes))
+        self._awaited += [[peer, number] for peer in others]
         for place in others.values():
             place.view(-1)[: own.numel()] = own.reshape(-1)[: place.numel()]
         self._under_way.append(([], then))
 
     def arrive(self) -> None:
-        if self._under_way:
-            self.note_wait(self.number)
+        if self._awaited:
+            self.note_wait(self._awaited)
+            self._awaited = []
         super().arrive()
 
     def check_same(self, values: Any) -> None:
         pass
+
+    def program(self, step: Callable[[Tensor], Any], frames: Tensor) -> list[list[Any]]:
+        """The operations of a step, with the median of their seconds over these frames."""
+        seconds: list[list[float]] = []
+        for x in frames:
+            self.number = 0
+            self.log.clear()
+            before = time.perf_counter()
+            step(x)
+            moments = [before, *(at for at, _ in self.log), time.perf_counter()]
+            seconds.append([after - before for before, after in pairwise(moments)])
+        first, *rest = ([["compute", median(taken)]] for taken in zip(*seconds, strict=True))
+        return first + [
+            operation for (_, what), after in zip(self.log, rest, strict=True) for operation in (what, *after)
+        ]
 
 
 class DryNeighbours:
@@ -72,12 +91,16 @@ class DryNeighbours:
         from_above: Sequence[int] = (),
         like: Tensor,
     ) -> Callable[[], tuple[list[Tensor], list[Tensor]]]:
-        widths = [*from_below, *from_above]
-        came = [[like.new_zeros(len(like), width) for width in side] for side in (from_below, from_above)]
-        number = self.ranks.note(len(like) * max(widths, default=0) * like.element_size())
+        ranks, rows = self.ranks, len(like)
+        above, below = ranks.rank + 1, ranks.rank - 1
+        sizes = {above: sum(part.nbytes for part in up)} if above < ranks.size and up else {}
+        sizes |= {below: sum(part.nbytes for part in down)} if below >= 0 and down else {}
+        number = ranks.note_sent(sizes)
+        awaited = [[peer, number] for peer, widths in ((below, from_below), (above, from_above)) if widths]
+        came = [[like.new_zeros(rows, width) for width in side] for side in (from_below, from_above)]
 
         def wait() -> tuple[list[Tensor], list[Tensor]]:
-            self.ranks.note_wait(number)
+            ranks.note_wait(awaited)
             return came[0], came[1]
 
         return wait

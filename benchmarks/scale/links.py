@@ -1,22 +1,20 @@
 """Networks between ranks on one machine: loopback, or a namespace for each rank with a bandwidth or a delay.
 
-`tc` sets the bandwidth (tbf). The Linux kernel may lack netem, so a forwarder in this process adds the delay: each
-namespace has a TUN device, and packets are forwarded after a while. Both need root.
+`tc` sets the bandwidth (tbf). The Linux kernel may lack netem, so `forward.c` adds the delay: each namespace has a TUN
+device, and it hands packets on after a while. Both need root, the second a C compiler too.
 """
 
 from __future__ import annotations
 
 import fcntl
-import heapq
 import os
-import select
 import struct
 import subprocess
-import threading
-import time
+import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
 NET = "10.99.7."
@@ -28,14 +26,14 @@ class Link:
 
     name: str
     rate: str | None = None
-    burst: str = "64kb"
+    burst: int = 65536
     delay: float = 0.0
 
 
 LINKS = [
     Link("loopback"),
     Link("1 Gbit/s", rate="1gbit"),
-    Link("100 Mbit/s", rate="100mbit", burst="16kb"),
+    Link("100 Mbit/s", rate="100mbit", burst=16384),
     Link("1 ms", delay=1e-3),
 ]
 
@@ -62,7 +60,9 @@ def places(link: Link, count: int) -> Iterator[list[Place]]:
         if link.delay:
             stack.enter_context(_delayed(spaces, link.delay))
         else:
-            stack.enter_context(_limited(spaces, ("rate", link.rate or "", "burst", link.burst, "latency", "200ms")))
+            stack.enter_context(
+                _limited(spaces, ("rate", link.rate or "", "burst", str(link.burst), "latency", "200ms"))
+            )
         common = {"MASTER_ADDR": f"{NET}1", "GLOO_SOCKET_IFNAME": "eth0"}
         yield [Place(("ip", "netns", "exec", space), common) for space in spaces]
 
@@ -88,8 +88,8 @@ def _limited(spaces: list[str], limit: tuple[str, ...]) -> Iterator[None]:
 
 @contextmanager
 def _delayed(spaces: list[str], delay: float) -> Iterator[None]:
-    """A TUN device in each namespace, and a thread that hands packets on."""
-    devices: dict[int, int] = {}
+    """A TUN device in each namespace, and a program that hands packets on."""
+    devices: list[int] = []
     for rank, space in enumerate(spaces):
         device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
         name = f"ptncnt{rank}"
@@ -97,34 +97,18 @@ def _delayed(spaces: list[str], delay: float) -> Iterator[None]:
         _run("ip", "link", "set", name, "netns", space)
         _run("ip", "-n", space, "link", "set", name, "name", "eth0", "mtu", "60000")
         _address(space, rank)
-        devices[rank + 1] = device
-    ended = threading.Event()
-    thread = threading.Thread(target=_forward, args=(devices, delay, ended), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-        for device in devices.values():
-            os.close(device)
-
-
-def _forward(devices: dict[int, int], delay: float, ended: threading.Event) -> None:
-    waiting: list[tuple[float, int, int, bytes]] = []
-    number = 0
-    while not ended.is_set():
-        left = max(0.0, waiting[0][0] - time.monotonic()) if waiting else 0.2
-        for device in select.select(list(devices.values()), [], [], left)[0]:
-            with suppress(BlockingIOError):
-                packet = os.read(device, 65536)
-                if packet[0] >> 4 == 4 and packet[19] in devices:  # IPv4, and the last byte of its destination
-                    number += 1
-                    heapq.heappush(waiting, (time.monotonic() + delay, number, packet[19], packet))
-        while waiting and waiting[0][0] <= time.monotonic():
-            _, _, to, packet = heapq.heappop(waiting)
-            with suppress(BlockingIOError):  # as on a network that drops a packet, TCP sends it again
-                os.write(devices[to], packet)
+        devices.append(device)
+    with tempfile.TemporaryDirectory() as place:
+        program = os.path.join(place, "forward")
+        _run("cc", "-O2", "-o", program, str(Path(__file__).with_name("forward.c")))
+        words = [program, str(round(delay * 1e9)), *map(str, devices)]
+        forwarder = subprocess.Popen(words, stdin=subprocess.PIPE, pass_fds=devices)
+        try:
+            yield
+        finally:
+            forwarder.communicate()
+            for device in devices:
+                os.close(device)
 
 
 def _address(space: str, rank: int) -> None:

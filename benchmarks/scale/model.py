@@ -3,10 +3,9 @@
     python benchmarks/scale/steps.py links   # measures, alone on the machine
     python benchmarks/scale/model.py         # compares, and writes its part of the page and the plot
 
-A rank computes, sends, computes on, and waits for what the others sent. Its computing is timed without exchanges, on
-as many ranks at once as there are cores; ranks that share a core take turns. An exchange of b bytes costs α + b / β,
-from exchanges without computing. What it costs on loopback is work of the processor and adds up; what a slower network
-adds to that goes on while the rank computes, and only what is left of it at the wait is waited for.
+`simulate.py` runs the ranks' programs: when they compute, send and wait. What they compute is timed without exchanges,
+one rank at a time; by how much ranks slow each other down, when all compute at once. Messages are timed without
+computing. None of this is taken from the runs that are predicted.
 """
 
 from __future__ import annotations
@@ -17,7 +16,9 @@ from typing import Any
 
 import numpy as np
 from launch import RESULTS, ROOT
-from scipy.optimize import nnls
+from scipy.optimize import least_squares, nnls
+from simulate import Network, simulated
+from steps import REPEATS
 
 PAGE, PLOT = ROOT / "docs" / "scale.md", ROOT / "docs" / "figures" / "scale.svg"
 BEGIN, END = "<!-- model: benchmarks/scale/model.py -->", "<!-- end of model -->"
@@ -42,49 +43,77 @@ class Cost:
         return cls(*map(float, found))
 
 
-def simulated(step: dict[str, Any], turns: int, work: Cost, link: Cost, one_way: bool) -> float:
-    """Seconds of a step of one rank: `work` of the processor for an exchange, and `link`, which goes on beside it.
+def exchanging(ranks: int, count: int, size: float) -> list[list[Any]]:
+    """The programs of ranks that exchange `count` messages with each other, `REPEATS` times."""
+    programs = []
+    for rank in range(ranks):
+        peers, program = [peer for peer in range(ranks) if peer != rank], []
+        for turn in range(REPEATS):
+            numbers = range(turn * count, (turn + 1) * count)
+            program += [["send", number, [[peer, size] for peer in peers]] for number in numbers]
+            program += [["wait", [[peer, number] for peer in peers for number in numbers]]]
+        programs.append(program)
+    return programs
 
-    `one_way`: of three exchanges, the first goes only up and the second only down, with half of the bytes of the third.
+
+def network_of(run: dict[str, Any], cores: int) -> Network:
+    """The network with which the simulation gives the times of exchanges without computing, as nearly as possible.
+
+    The work of a core is what the time of the processor says: of messages, after a pause, since in a step too the
+    caches hold something else by then; of sleeping, what the smallest exchange takes more if ranks sleep.
     """
-    late = free = 0.0
-    first = min(number for _, _, number in step["exchanges"])
-    arrivals: dict[int, float] = {}
-    for at, whole, number in step["exchanges"]:
-        size = whole / 2 if one_way and (number - first) % 3 < 2 else whole
-        if size:
-            late += size * work.a_byte
-            free = max(free, at * turns + late) + size * link.a_byte
-            arrivals[number] = free + link.latency
-        else:
-            late += work.latency
-            late += max(0.0, arrivals.get(number, 0.0) - (at * turns + late))
-    return float(step["dry_seconds"] * turns + late)
+    ranks = run["ranks"]
+    count, size, seconds, used, asleep = np.median([rank["exchanges"] for rank in run["by_rank"]], 0).T
+    messages = count * (ranks - 1)
+    parts = np.stack([messages, messages * size], 1)
+    message, byte = map(float, nnls(parts / used[:, None], np.ones(len(used)))[0])
+    wait = max(0.0, float(asleep[0] - used[0])) if ranks > cores else 0.0  # else they poll
+    programs = [exchanging(ranks, int(n), float(b)) for n, b in zip(count, size, strict=True)]
+
+    def network(micro: np.ndarray) -> Network:
+        return Network(wait, message, byte, micro[0] * 1e-6, micro[1] * 1e-6, run["burst"])
+
+    def errors(micro: np.ndarray) -> np.ndarray:
+        taken = [max(simulated(program, network(micro), cores=cores)) / REPEATS for program in programs]
+        return np.log(np.array(taken) / seconds)
+
+    start = [1e6 * float(seconds[0]), max(1e-4, 1e6 * float((seconds[-1] - seconds[0]) / (size[-1] * (ranks - 1))))]
+    return network(least_squares(errors, start, bounds=(0, np.inf), x_scale=start, diff_step=0.05, max_nfev=30).x)
 
 
-def predicted(record: dict[str, Any], run: dict[str, Any], kind: str) -> float:
-    """Seconds of a step of a measured run, from everything but that step."""
-    what, turns = "pass" if kind == "layers" else "gather", -(-run["ranks"] // record["cores"])
-    loopback = record["runs"][f"loopback, {run['ranks']} ranks"]
-    work, whole = (Cost.fit(each["by_rank"][0]["exchanges"][what]) for each in (loopback, run))
-    link = Cost(max(0.0, whole.latency - work.latency), max(0.0, whole.a_byte - work.a_byte))
-    one_way = kind == "layers" and run["ranks"] > 2
-    return max(simulated(rank["steps"][kind], turns, work, link, one_way) for rank in run["by_rank"])
+def repeated(program: list[list[Any]], steps: int) -> list[list[Any]]:
+    """The program of so many steps; a message of another step has another number."""
+    most = max(operation[1] for operation in program if operation[0] == "send")
+    out = []
+    for step in range(steps):
+        for kind, *rest in program:
+            if kind == "send":
+                out.append([kind, rest[0] + step * most, rest[1]])
+            elif kind == "wait":
+                out.append([kind, [[peer, number + step * most] for peer, number in rest[0]]])
+            else:
+                out.append([kind, *rest])
+    return out
+
+
+def predicted(run: dict[str, Any], kind: str, network: Network, cores: int) -> float:
+    """Seconds of a step of a measured run, from everything but that run."""
+    steps, frames = [rank["steps"][kind] for rank in run["by_rank"]], run["by_rank"][0]["frames"]
+    alone = [sum(operation[1] for operation in step["program"] if operation[0] == "compute") for step in steps]
+    slowdown = [max(1.0, step["busy"] / own) for step, own in zip(steps, alone, strict=True)]
+    programs = [repeated(step["program"], frames) for step in steps]
+    return max(simulated(programs, network, cores=cores, slowdown=slowdown)) / frames
 
 
 def comparison(record: dict[str, Any]) -> list[tuple[str, int, str, float, float]]:
     """Link, ranks, kind, measured and predicted seconds."""
-    return [
-        (
-            run["link"],
-            run["ranks"],
-            kind,
-            max(r["steps"][kind]["seconds"] for r in run["by_rank"]),
-            predicted(record, run, kind),
-        )
-        for run in record["runs"].values()
-        for kind in run["by_rank"][0]["steps"]
-    ]
+    rows = []
+    for run in record["runs"].values():
+        network = network_of(run, record["cores"])
+        for kind in run["by_rank"][0]["steps"]:
+            seconds = max(rank["steps"][kind]["seconds"] for rank in run["by_rank"])
+            rows.append((run["link"], run["ranks"], kind, seconds, predicted(run, kind, network, record["cores"])))
+    return rows
 
 
 def features(units: int, rows: int, size: int) -> list[float]:
@@ -107,7 +136,9 @@ class Model:
     def fit(cls, record: dict[str, Any]) -> Model:
         rows = record["grid"]
         parts = [cls._fit([row for row in rows if row["kind"] == kind]) for kind in ("alone", "units", "layers")]
-        return cls(*parts, work=Cost.fit(record["runs"]["loopback, 2 ranks"]["by_rank"][0]["exchanges"]["gather"]))
+        exchanges = record["runs"]["loopback, 2 ranks"]["by_rank"][0]["exchanges"]
+        single = [[size, seconds] for count, size, seconds, *_ in exchanges if count == 1]
+        return cls(*parts, work=Cost.fit(single))
 
     @staticmethod
     def _fit(rows: list[dict[str, Any]]) -> np.ndarray:
@@ -175,7 +206,8 @@ def page(record: dict[str, Any]) -> str:
     close = sum(error <= 0.15 for error in errors)
     lines = [
         f"{close} of {len(rows)} runs are predicted within 15 %; median error {np.median(errors):.0%}, largest "
-        f"{max(errors):.0%}. Other programs had {record['others']:.0%} of the processor during the measurement "
+        f"{max(errors):.0%}. Other programs had at most "
+        f"{max(run['others'] for run in record['runs'].values()):.1%} of the processor during a measurement "
         f"([record](../results/scale/links.json)).",
         "",
     ]

@@ -17,11 +17,15 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+import numpy as np
 import psutil
 import readings
 from launch import ROOT, write
+
+from ptncn.streaming.sources import Block
 
 
 def one_process(folder: Path, horizon: int, warm_up: int) -> dict[str, float]:
@@ -42,6 +46,31 @@ def one_process(folder: Path, horizon: int, warm_up: int) -> dict[str, float]:
                 sink.write("".join(writer.lines(results.table())))
     rows = stream.stats.observations * (len(files) - warm_up) / len(files)
     return {"rows": rows, "seconds": time.perf_counter() - began, "cpu": time.process_time() - used}
+
+
+def one_key(rows: int, horizon: int) -> dict[str, float]:
+    """What a batch of a key costs a worker without Spark, in milliseconds of the processor, and the bytes of its state.
+
+    `one_row` is the cost of a batch with a single row: what does not depend on the number of rows.
+    """
+    from ptncn.streaming import Stream
+
+    found: dict[str, float] = {}
+    for name, count in (("one_row", 1), ("rows", rows)):
+        stream = Stream(key="device", targets=("load",), timestamp="time", horizon=horizon)
+        values = np.sin(np.arange(40 * count) / 5) + np.random.default_rng(0).normal(scale=0.1, size=40 * count)
+        rows_of_all = [["a", 60.0 * number, value] for number, value in enumerate(values.tolist())]
+        taken = []
+        for first in range(0, len(values), count):
+            lines = list(range(first + 1, first + count + 1))
+            began = time.process_time()
+            stream.feed_block(Block(("device", "time", "load"), rows_of_all[first : first + count], lines))
+            learnt = time.process_time()
+            state = stream.to_bytes()
+            taken.append((learnt - began, time.process_time() - learnt))
+        learning, encoding = (1e3 * median(each) for each in zip(*taken[20:], strict=True))
+        found |= {name: learning, "encode": encoding, "bytes": len(state)}
+    return found
 
 
 def cpu(process: psutil.Process) -> dict[str, float]:
@@ -96,11 +125,15 @@ def main() -> None:
     parser.add_argument("--horizon", type=int, default=2)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--keep", type=int, default=1000, help="streams that a worker keeps decoded")
-    parser.add_argument("--part", choices=("bank", "spark"), help=argparse.SUPPRESS)
+    parser.add_argument("--part", choices=("bank", "spark", "key"), help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--rows", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.part == "bank":
         print(json.dumps(one_process(arguments.folder, arguments.horizon, arguments.warm_up)))
+        return
+    if arguments.part == "key":
+        print(json.dumps(one_key(arguments.rows, arguments.horizon)))
         return
     if arguments.part == "spark":
         rest = arguments.horizon, arguments.cores, arguments.warm_up, arguments.keep
@@ -114,8 +147,8 @@ def main() -> None:
             many = {"rows": rows * arguments.batches, "files": arguments.batches}
             readings.write(folder, devices=keys, **many, seed=0)
             found: dict[str, Any] = {"keys": keys, "rows_a_key_and_batch": rows}
-            for part in ("bank", "spark"):
-                command = [sys.executable, __file__, "--part", part, "--folder", str(folder)]
+            for part in ("bank", "key", "spark"):
+                command = [sys.executable, __file__, "--part", part, "--folder", str(folder), "--rows", str(rows)]
                 for name in ("horizon", "cores", "warm_up", "keep"):
                     command += [f"--{name.replace('_', '-')}", str(getattr(arguments, name))]
                 one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -15,13 +15,13 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from dry import dry_step, network
-from launch import RESULTS, found, write
+from launch import RESULTS, found, others, write
 from links import LINKS, places
 from torch import Tensor
 
@@ -29,7 +29,8 @@ from ptncn.distributed import DataParallel, LayerParallel, Ranks, connect
 from ptncn.system import end_with_parent
 
 GRID = [(units, rows, size) for units in (250, 500, 1000) for rows in (10, 40, 80) for size in (1, 2, 8, 64)]
-SIZES = (1024, 16384, 131072, 1048576)
+PATTERNS = [(1, 4096), (4, 4096), (1, 40960), (4, 40960), (1, 131072)]
+REPEATS = 10
 
 
 def loopback() -> int:
@@ -139,63 +140,99 @@ def layers(ranks: Ranks, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     return out
 
 
-def exchanges(ranks: Ranks) -> dict[str, list[list[float]]]:
-    """Seconds of one exchange by its kind and bytes, without any computing: [bytes of a rank, seconds]."""
-    times: dict[str, list[list[float]]] = {"gather": [], "pass": []}
-    for size in SIZES:
-        own = torch.zeros(1, size // 4)
+def exchanges(ranks: Ranks) -> list[list[float]]:
+    """Of exchanges of everyone with everyone, without any computing, by messages to each rank and bytes of each.
 
-        def gather(own: Tensor = own) -> None:
-            ranks.gather_rows(own, ranks.size)
-            ranks.arrive()
+    [messages, bytes, seconds, seconds of the processor if nothing is waited for, and if ranks sleep while they wait]
+    """
+    mesh, usual = ranks.mesh, ranks.mesh._spin
+    taken: dict[tuple[int, int], list[tuple[float, float, float]]] = {pattern: [] for pattern in PATTERNS}
+    for _ in range(5):
+        for count, size in PATTERNS:
+            own = torch.zeros(size // 4)
+            places = [torch.zeros(size // 4) for _ in ranks.peers * count]
 
-        def hand_on(own: Tensor = own) -> None:
-            """As between layers: to the rank above and to the one below."""
-            near = [peer for peer in (ranks.rank - 1, ranks.rank + 1) if 0 <= peer < ranks.size]
-            sent = [ranks.mesh.send(peer, own) for peer in near]
-            ranks.mesh.finish(sent + [ranks.mesh.receive(peer, torch.empty_like(own)) for peer in near])
+            def exchange(pause: Tensor, own: Tensor = own, places: list[Tensor] = places, count: int = count) -> None:
+                messages, free = [], iter(places)
+                for _ in range(count):
+                    messages += [mesh.send(peer, own) for peer in ranks.peers]
+                    messages += [mesh.receive(peer, next(free)) for peer in ranks.peers]
+                    mesh.move()
+                if pause:
+                    time.sleep(float(pause))
+                mesh.finish(messages)
 
-        for kind, work in (("gather", gather), ("pass", hand_on)):
-            dist.barrier()
-            work()
-            samples = [timed(lambda _, work=work: work(), torch.zeros(10, 1)) for _ in range(5)]
-            times[kind].append([size, median(samples)])
-    return times
+            found = []
+            longest = 2e-3 + count * size * len(ranks.peers) * 1e-7  # until all has come
+            for mesh._spin, pause in ((usual, 0.0), (0.0, longest), (0.0, 0.0)):
+                dist.barrier()
+                exchange(torch.tensor(0.0))
+                before = time.process_time()
+                seconds = timed(exchange, torch.full((REPEATS,), pause))
+                found += [seconds, (time.process_time() - before) / REPEATS]
+            mesh._spin = usual
+            taken[count, size].append((found[0], found[3], found[5]))
+    return [[*pattern, *map(median, zip(*samples, strict=True))] for pattern, samples in taken.items()]
 
 
-def by_turns(step: Callable[[Tensor], Any], frames: Tensor, ranks: Ranks) -> float:
-    """Seconds a step without exchanges, while as many ranks compute as there are cores, and the others sleep."""
-    taken, cores = 0.0, os.cpu_count() or 1
-    for first in range(0, ranks.size, cores):
-        dist.barrier()
-        if first <= ranks.rank < first + cores:
-            taken = timed(step, frames)
-    return taken
+def busy(step: Callable[[Tensor], Any], frames: Tensor, ranks: Ranks) -> float:
+    """Seconds of the processor a step without exchanges, while all ranks compute."""
+    until, used, count = time.perf_counter() + 0.03 * ranks.size, time.process_time(), 0
+    while time.perf_counter() < until:
+        step(frames[count % len(frames)])
+        count += 1
+    return (time.process_time() - used) / count
 
 
 def on_link(ranks: Ranks, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Exchanges, and for each kind of parallelism a step with the others and one without exchanges."""
+    """Exchanges without computing, and for each kind of parallelism a step with the others and without exchanges.
+
+    Without exchanges, a rank computes while the others sleep (`program`), and all compute at once (`busy`).
+    """
     options = {"units": arguments.units, "layers": 4, "inputs": arguments.units, "preset": arguments.preset}
     rows = arguments.rows * 2
-    frames, record = random_frames(arguments.steps, rows, arguments.units), {"exchanges": exchanges(ranks), "steps": {}}
+    frames = random_frames(arguments.steps, rows, arguments.units)
+    record: dict[str, Any] = {**options, "rows": rows, "frames": len(frames), "exchanges": exchanges(ranks)}
+    kinds: dict[str, Any] = {}
     for kind in ("units", "rows", "layers"):
-        shared = shared_step(options, ranks, kind, rows)
         dry, log = dry_step(network(**options), kind, ranks.rank, ranks.size, rows)
-        rounds = []
-        for turn in range(4):
+        for x in frames[:3]:  # the first ones do something else than all others
+            dry(x)
+        kinds[kind] = shared_step(options, ranks, kind, rows), dry, log
+    rounds: dict[str, list[list[Any]]] = {kind: [] for kind in kinds}
+    for turn in range(arguments.rounds + 1):
+        for kind, (shared, dry, log) in kinds.items():
             dist.barrier()
             together = timed(shared, frames)
-            by_itself = by_turns(dry, frames, ranks)
-            rounds += [[together, by_itself]] if turn else []
-        log.log.clear()
-        dist.barrier()
-        began = time.perf_counter()
-        dry(frames[0])
-        times = [median(column) for column in zip(*rounds, strict=True)]
-        stretch = times[1] / (time.perf_counter() - began)  # this one step may have been slower than most
-        logged = [[(at - began) * stretch, size, number] for at, size, number in log.log]
-        record["steps"][kind] = {"seconds": times[0], "dry_seconds": times[1], "exchanges": logged}
-    return {**options, "rows": rows, **record}
+            program: Any = None
+            for one in range(ranks.size):
+                dist.barrier()
+                program = log.program(dry, frames) if one == ranks.rank else program
+            dist.barrier()
+            rounds[kind] += [[together, busy(dry, frames, ranks), program]] if turn else []
+    record["steps"] = {
+        kind: {
+            "seconds": middle([together for together, *_ in found]),
+            "rounds": [together for together, *_ in found],
+            "busy": middle([used for _, used, _ in found]),
+            "program": middle_program([program for *_, program in found]),
+        }
+        for kind, found in rounds.items()
+    }
+    return record
+
+
+def middle(values: list[float]) -> float:
+    """The mean of the middle half: the machine's speed varies, and a median would be one speed or the other."""
+    few = len(values) // 4
+    return mean(sorted(values)[few : len(values) - few])
+
+
+def middle_program(programs: list[list[list[Any]]]) -> list[list[Any]]:
+    return [
+        ["compute", middle([one[1] for one in same])] if same[0][0] == "compute" else same[0]
+        for same in zip(*programs, strict=True)
+    ]
 
 
 def grid(ranks: Ranks, arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -230,7 +267,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=15, help="in a block")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--preset", default="best")
-    parser.add_argument("--link", help="one of the networks, for `links`; what the others gave is kept")
+    parser.add_argument("--link", help="one of the networks, or grid, for `links`; what the others gave is kept")
     parser.add_argument("--split", default="units", choices=("units", "rows"))
     arguments = parser.parse_args()
     arguments.units = arguments.units or {"links": 500}.get(arguments.what, 1000)
@@ -259,16 +296,22 @@ def main() -> None:
         write(arguments.what, {"found": record})
         return
     path = RESULTS / "links.json"
-    record = json.loads(path.read_text()) if path.exists() else {"runs": {}}
+    before = json.loads(path.read_text()) if path.exists() else {}
+    record = {"runs": before.get("runs", {}), "grid": before.get("grid", [])}
     for link in LINKS:
         for count in arguments.ranks or (2, 3, 4):
             if arguments.link in (None, link.name):
                 with places(link, count) as where:
                     by_rank = [rank[0] for rank in found(count, __file__, *given, where=where)]
-                record["runs"][f"{link.name}, {count} ranks"] = {"link": link.name, "ranks": count, "by_rank": by_rank}
+                about = {"link": link.name, "ranks": count, "burst": link.burst if link.rate else 0}
+                record["runs"][f"{link.name}, {count} ranks"] = {
+                    **about,
+                    "others": round(others(), 3),
+                    "by_rank": by_rank,
+                }
                 steps = {kind: round(1e3 * step["seconds"], 2) for kind, step in by_rank[0]["steps"].items()}
                 print(link.name, count, steps, flush=True)
-    if arguments.link in (None, LINKS[0].name):
+    if arguments.link in (None, "grid"):
         ((record["grid"],),) = found(1, __file__, "grid", *given[1:])
     write("links", record)
 

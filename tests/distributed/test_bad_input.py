@@ -7,6 +7,7 @@ import re
 import socket
 from pathlib import Path
 
+import numpy as np
 import pytest
 from launch import ranks
 
@@ -28,6 +29,16 @@ def test_ranks_that_differ_give_a_one_line_error_on_all_of_them():
         found = dict(json.loads(line) for line in printed.splitlines())
         assert found.keys() == SAID.keys()
         assert [name for name, said in found.items() if not re.fullmatch(SAID[name], said)] == []
+
+
+def test_hosts_with_different_data_say_so_each_in_one_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for rank in (0, 1):
+        np.save(f"{rank}.npy", np.full((20, 4, 3), rank, dtype="float32"))
+    said = r"Error: data and settings: expected (\w{12}) on rank 1, as on rank 0, got (?!\1)\w{12}\n"
+    for code, printed, errors in ranks(2, Path(__file__).with_name("refused_training.py")):
+        assert (code, printed) == (1, "")
+        assert re.fullmatch(said, errors), errors
 
 
 def test_a_port_in_use_gives_a_one_line_error(monkeypatch):

@@ -42,7 +42,7 @@ class DataParallel:
     States, predictions and errors are those of the whole batch.
     """
 
-    kind = PTNCN.kind
+    registry_name = PTNCN.registry_name
 
     def __init__(self, net: PTNCN, ranks: Ranks | None = None, *, split: str = "units", whole: bool = False) -> None:
         if split not in SPLITS:

@@ -90,7 +90,7 @@ class LayerParallel:
         layers: number of layers of each rank; by default they are divided evenly.
     """
 
-    kind = PTNCN.kind
+    registry_name = PTNCN.registry_name
 
     def __init__(self, net: PTNCN, ranks: Ranks | None = None, *, layers: Sequence[int] | None = None) -> None:
         self.net, self.ranks = net, ranks or Ranks()
