@@ -1,6 +1,10 @@
 """The mutation script is current: each of its texts occurs exactly once, and its tests exist."""
 
+import subprocess
+import sys
+
 import pytest
+from _pytest.mark.expression import Expression
 
 from mutants import MUTANTS, PACKAGE, ROOT, Mutant
 
@@ -12,7 +16,17 @@ def test_each_mutant_applies_to_the_current_package(mutant):
     assert changed != text
     if mutant.file.endswith(".py"):
         compile(changed, mutant.file, "exec")
-    assert (ROOT / mutant.tests[0]).is_file()
+
+
+def test_each_mutant_selects_at_least_one_test():
+    files = sorted({mutant.tests[0] for mutant in MUTANTS})
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    listed = subprocess.run([*command, *files], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    collected = [line.lower().partition("::") for line in listed.splitlines() if "::" in line]
+    for file, *selection in {mutant.tests for mutant in MUTANTS}:
+        wanted = Expression.compile(selection[-1] if selection else "test")
+        names = [name for path, _, name in collected if path == file]
+        assert any(wanted.evaluate(lambda word, name=name: word.lower() in name) for name in names), (file, selection)
 
 
 def test_no_two_mutants_are_the_same():

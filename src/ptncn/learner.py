@@ -96,8 +96,8 @@ class Learner(Protocol):
     (torch.Size([2, 3]), torch.Size([2, 3]))
     """
 
-    kind: str
-    """Name in the registry: `ptncn.make(kind, …)` builds such a learner."""
+    registry_name: str
+    """`ptncn.make(registry_name, …)` builds such a learner."""
     input_size: int
     """Numbers in an observation, n."""
 
@@ -114,7 +114,7 @@ class Learner(Protocol):
         """(B, n) the expected next observation; changes nothing."""
 
     def options(self) -> dict[str, Any]:
-        """Keyword arguments, as JSON values, with which `make(kind, **options)` builds an equal, untrained learner."""
+        """Arguments of `make(registry_name, **options)`, as JSON values, for an equal, untrained learner."""
 
     def snapshot(self) -> dict[str, Any]:
         """Everything that learning changes: a tree of tensors, numbers, strings, lists and dicts."""

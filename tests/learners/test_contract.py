@@ -101,7 +101,7 @@ def learnt(learner: ptncn.Learner) -> list[Any]:
 def test_a_learner_follows_the_protocol_under_its_own_name(name: str) -> None:
     learner = build(name)
     assert isinstance(learner, ptncn.Learner)
-    assert (learner.kind, learner.input_size) == (name, N)
+    assert (learner.registry_name, learner.input_size) == (name, N)
 
 
 @every_learner

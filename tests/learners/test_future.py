@@ -33,7 +33,7 @@ def twin_loss(learner, xs, conditional):
     decoded, _ = lstm(learner.decoder)(shown, state)
     bce = nn.BCEWithLogitsLoss(reduction="sum")
     loss = bce(learner.readout(decoded), future) / 5 / B
-    if learner.kind == "lstm-cfp":
+    if learner.registry_name == "lstm-cfp":
         backwards = past.flip(0)
         shown = torch.cat([torch.zeros(1, B, N, dtype=torch.float64), backwards[:-1]])
         again, _ = lstm(learner.reconstructor)(shown if conditional else torch.zeros_like(shown), state)

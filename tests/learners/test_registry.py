@@ -25,7 +25,7 @@ def test_it_has_every_learner_of_the_comparison() -> None:
 @pytest.mark.parametrize("name", names())
 def test_any_learner_can_replace_any_other_in_one_line(name: str) -> None:
     learner = make(name, input_size=3, hidden_size=4, output="gaussian", seed=1)
-    assert learner.kind == name
+    assert learner.registry_name == name
 
 
 def test_a_similar_name_is_suggested_and_all_names_are_listed() -> None:
@@ -65,7 +65,7 @@ def missing() -> Iterator[None]:
 @pytest.mark.usefixtures("missing")
 def test_learners_are_imported_only_when_they_are_built() -> None:
     assert describe("missing").about == "not there"
-    assert make("copy", input_size=3).kind == "copy"
+    assert make("copy", input_size=3).registry_name == "copy"
     with pytest.raises(ModuleNotFoundError, match=r"ptncn\.learners\.missing"):
         make("missing", input_size=3)
 

@@ -12,7 +12,7 @@ import math
 import sys
 from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
@@ -43,7 +43,7 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64}
 class RecurrentState(State):
     """The state of a batch of sequences; its tensors carry no autograd graph."""
 
-    kind: str
+    learner: str = field(metadata={"stored_as": "kind"})
     """The registry name of the learner that began it."""
     hidden: Hidden
     """(B, H) each, the visible one first."""
@@ -52,8 +52,8 @@ class RecurrentState(State):
 class RecurrentLearner(nn.Module):
     """Base of all learners with a recurrent cell and a linear readout.
 
-    A subclass sets `rule`, which makes its kind `<cell>-<rule>`, and implements `step`. It takes its own options before
-    `**common` and adds them to `options()`.
+    A subclass sets `rule`, which makes its registry name `<cell>-<rule>`, and implements `step`. It takes its own
+    options before `**common` and adds them to `options()`.
     """
 
     rule: ClassVar[str]
@@ -95,7 +95,7 @@ class RecurrentLearner(nn.Module):
             check_positive("clip", clip)
         check_choice("optimizer", optimizer, GRADIENT_OPTIMIZERS)
         check_choice("dtype", dtype, DTYPES)
-        self.kind = f"{cell}-{self.rule}"
+        self.registry_name = f"{cell}-{self.rule}"
         self.input_size, self.hidden_size, self.clip = input_size, hidden_size, clip
         self.output = DISTRIBUTIONS.find(output)
         self.generator = make_generator(seed)
@@ -146,7 +146,7 @@ class RecurrentLearner(nn.Module):
 
     def begin_state(self, batch_size: int) -> RecurrentState:
         """A fresh state; override this for a state with more than the hidden state."""
-        return self.state_type(batch_size=batch_size, kind=self.kind, hidden=self.cell.begin(batch_size))
+        return self.state_type(batch_size=batch_size, learner=self.registry_name, hidden=self.cell.begin(batch_size))
 
     def step(self, x: Tensor, state: Any, *, learn: bool = True, mask: Tensor | None = None) -> Step:
         """Predict, observe `x` (B, n), advance `state` in place and, with `learn`, learn."""
@@ -169,7 +169,7 @@ class RecurrentLearner(nn.Module):
 
     def check_state(self, state: Any) -> None:
         """Raise ValueError for the state of another learner, or one of another size."""
-        check_begun_by(self.kind, self.state_type, state)
+        check_begun_by(self.registry_name, self.state_type, state)
         for part in state.hidden:
             check_part(part, (state.batch_size, self.hidden_size), self.readout.weight.dtype)
 
@@ -198,7 +198,7 @@ class RecurrentLearner(nn.Module):
         self.optimizer.zero_grad()
 
     def options(self) -> dict[str, Any]:
-        """The arguments of `make(kind, **options)` that build an equal, untrained learner."""
+        """The arguments of `make(registry_name, **options)` that build an equal, untrained learner."""
         return dict(self._options)
 
     def snapshot(self) -> dict[str, Any]:
@@ -212,7 +212,7 @@ class RecurrentLearner(nn.Module):
     def restore(self, tree: Mapping[str, Any]) -> None:
         """Restore the snapshot of a learner with the same options."""
         weights = tree["weights"]
-        check_weights(self.kind, dict(self.named_parameters()), weights)
+        check_weights(self.registry_name, dict(self.named_parameters()), weights)
         self.load_state_dict(weights)
         restore_optimizer(self.optimizer, tree["optimizer"])
         self.generator.set_state(tree["generator"])
@@ -238,11 +238,11 @@ def diverged(norm: Tensor, lr: float) -> FloatingPointError:
     )
 
 
-def check_weights(kind: str, ours: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
+def check_weights(learner: str, ours: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
     """Raise ValueError for a snapshot with other weights, or weights of other shapes."""
     expected, got = ({name: tuple(weight.shape) for name, weight in each.items()} for each in (ours, given))
     if expected != got:
-        raise ValueError(f"snapshot of {kind!r}: expected weights {expected}, got {got}")
+        raise ValueError(f"snapshot of {learner!r}: expected weights {expected}, got {got}")
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tree: Mapping[str, Any]) -> None:
@@ -277,11 +277,11 @@ def _shape(value: Any) -> tuple[int, ...] | None:
     return tuple(value.shape) if isinstance(value, Tensor) else None
 
 
-def check_begun_by(kind: str, state_type: type, state: Any) -> None:
+def check_begun_by(learner: str, state_type: type, state: Any) -> None:
     """Raise ValueError for the state of another learner."""
-    found = getattr(state, "kind", type(state).__name__)
-    if found != kind or not isinstance(state, state_type):
-        raise ValueError(f"state: expected one from begin() of {kind!r}, got one of {found!r}")
+    found = getattr(state, "learner", type(state).__name__)
+    if found != learner or not isinstance(state, state_type):
+        raise ValueError(f"state: expected one from begin() of {learner!r}, got one of {found!r}")
 
 
 def check_part(part: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -26,7 +26,7 @@ from ptncn.learners.base import (
 class TrivialState(State):
     """The state of a batch of sequences."""
 
-    kind: str
+    learner: str = field(metadata={"stored_as": "kind"})
     last: Tensor
     """(B, n) the last observation of each row; zeros before the first."""
 
@@ -38,7 +38,7 @@ class TrivialLearner:
     `hidden_size` and `seed` are accepted, so that any learner can be replaced by these, and are ignored.
     """
 
-    kind: str
+    registry_name: str
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class TrivialLearner:
     def begin(self, batch_size: int) -> TrivialState:
         check_batch_size(batch_size)
         last = self._like.new_zeros(batch_size, self.input_size)
-        return TrivialState(batch_size=batch_size, kind=self.kind, last=last)
+        return TrivialState(batch_size=batch_size, learner=self.registry_name, last=last)
 
     def step(self, x: Tensor, state: TrivialState, *, learn: bool = True, mask: Tensor | None = None) -> Step:
         """Predict, observe `x` (B, n), advance `state` in place and, with `learn`, learn."""
@@ -115,7 +115,7 @@ class TrivialLearner:
         return self.output.to_logits(self.expected(state), self.floor)
 
     def _check_state(self, state: TrivialState) -> None:
-        check_begun_by(self.kind, TrivialState, state)
+        check_begun_by(self.registry_name, TrivialState, state)
         check_part(state.last, (state.batch_size, self.input_size), self._like.dtype)
 
 
@@ -129,7 +129,7 @@ class Copy(TrivialLearner):
     tensor([[1., 2.]])
     """
 
-    kind = "copy"
+    registry_name = "copy"
 
     def expected(self, state: TrivialState) -> Tensor:
         return state.last
@@ -148,7 +148,7 @@ class Mean(TrivialLearner):
             [2.]])
     """
 
-    kind = "mean"
+    registry_name = "mean"
 
     def __init__(self, input_size: int, hidden_size: int | None = None, **common: Any) -> None:
         super().__init__(input_size, hidden_size, **common)

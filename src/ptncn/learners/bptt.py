@@ -175,9 +175,9 @@ class BPTT(UnrollingLearner):
     def check_room(self, state: Any) -> None:
         """Raise ValueError for a stream without an end."""
         if len(state.xs) >= self.max_length and not state.closed:
-            windowed = self.kind.replace("bptt", "tbptt")
+            windowed = self.registry_name.replace("bptt", "tbptt")
             raise ValueError(
-                f"{self.kind!r} has stored {len(state.xs)} steps, its max_length, without an end(): an "
+                f"{self.registry_name!r} has stored {len(state.xs)} steps, its max_length, without an end(): an "
                 f"unrolled learner on an endless stream needs a window. Use {windowed!r}, call end(), or "
                 f"raise max_length"
             )

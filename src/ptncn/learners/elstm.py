@@ -76,7 +76,7 @@ class ELSTMRTRL(ForwardMode):
     1,000 units on 4,096 pixels.
 
     >>> from ptncn.learners import make
-    >>> make("elstm-rtrl", input_size=3, hidden_size=4).kind
+    >>> make("elstm-rtrl", input_size=3, hidden_size=4).registry_name
     'elstm-rtrl'
     """
 

@@ -346,5 +346,5 @@ LEARNERS.add("lru-rtrl", _diagonal("lru", "linear recurrent units, exact traces"
 LEARNERS.add("esn-ridge", _echo("ridge", "ridge regression", "-", ridge=True, defaults=LEAST_SQUARES))
 LEARNERS.add("esn-rls", _echo("rls", "RLS", "--", ridge=True, defaults=LEAST_SQUARES))
 LEARNERS.add("esn-sgd", _echo("sgd", "gradient descent", ":", ridge=False, defaults={}))
-LEARNERS.add("copy", _trivial("copy", "the last observation again", "nothing", "last frame again", ":"))
+LEARNERS.add("copy", _trivial("copy", "repeats the last observation", "nothing", "repeat last frame", ":"))
 LEARNERS.add("mean", _trivial("mean", "the mean of all observations", "online", "mean of all", "-."))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -121,8 +121,8 @@ READOUT_OPTIONS = {
 class ESNState(State):
     """The state of a batch of sequences."""
 
-    kind: str
-    """The registry name of its learner."""
+    learner: str = field(metadata={"stored_as": "kind"})
+    """The registry name of the learner that began it."""
     z: Tensor
     """(B, H) the reservoir."""
     observed: Tensor
@@ -207,7 +207,7 @@ class ESN(nn.Module):
             raise ValueError(f"bias_scaling: expected at least 0, got {bias_scaling!r}")
         if not isinstance(washout, int) or washout < 0:
             raise ValueError(f"washout: expected a number of frames, got {washout!r}")
-        self.kind = f"esn-{readout}"
+        self.registry_name = f"esn-{readout}"
         settings = {
             "ridge": ridge,
             "floor": floor,
@@ -221,7 +221,7 @@ class ESN(nn.Module):
         for name in settings:
             if name not in READOUT_OPTIONS[readout]:
                 known = ", ".join(READOUT_OPTIONS[readout])
-                raise ValueError(f"{self.kind!r} has no option {name!r}; its readout has: {known}")
+                raise ValueError(f"{self.registry_name!r} has no option {name!r}; its readout has: {known}")
         self.input_size, self.hidden_size, self.washout = input_size, hidden_size, washout
         self.input_to_readout, self.readout_bias = input_to_readout, readout_bias
         self.output = DISTRIBUTIONS.find(output)
@@ -268,7 +268,7 @@ class ESN(nn.Module):
         z = self.reservoir.begin(batch_size)
         return ESNState(
             batch_size=batch_size,
-            kind=self.kind,
+            learner=self.registry_name,
             z=z,
             observed=torch.zeros(batch_size, dtype=torch.int64, device=z.device),
             last=z.new_zeros(batch_size, self.input_size) if self.input_to_readout else None,
@@ -312,7 +312,7 @@ class ESN(nn.Module):
         return self.output.mean(self.readout.link(self.readout(self._features(state))))
 
     def options(self) -> dict[str, Any]:
-        """The arguments of `make(kind, **options)` that build an equal, untrained learner."""
+        """The arguments of `make(registry_name, **options)` that build an equal, untrained learner."""
         return dict(self._options)
 
     def snapshot(self) -> dict[str, Any]:
@@ -322,13 +322,13 @@ class ESN(nn.Module):
 
     def restore(self, tree: Mapping[str, Any]) -> None:
         """Restore the snapshot of a learner with the same options."""
-        check_weights(self.kind, self.state_dict(), tree["weights"])
+        check_weights(self.registry_name, self.state_dict(), tree["weights"])
         self.readout.load_progress(tree["readout"])
         self.load_state_dict(tree["weights"])
 
     def _optimizer(self) -> torch.optim.Optimizer:
         if not isinstance(self.readout, GradientReadout):
-            raise AttributeError(f"{self.kind!r} has no step size: it solves for its weights")
+            raise AttributeError(f"{self.registry_name!r} has no step size: it solves for its weights")
         return self.readout.optimizer
 
     def _features(self, state: ESNState) -> Tensor:
@@ -342,5 +342,5 @@ class ESN(nn.Module):
 
     def _check_state(self, state: Any) -> None:
         """Raise ValueError for the state of another learner, or one of another size."""
-        check_begun_by(self.kind, ESNState, state)
+        check_begun_by(self.registry_name, ESNState, state)
         check_part(state.z, (state.batch_size, self.hidden_size), self.reservoir.bias.dtype)

@@ -136,7 +136,7 @@ class Immediate(ForwardMode):
     the last step. It is TBPTT with a window of two: the step that is scored, and the one before.
 
     >>> from ptncn.learners import make
-    >>> make("lstm-immediate", input_size=3, hidden_size=4).kind
+    >>> make("lstm-immediate", input_size=3, hidden_size=4).registry_name
     'lstm-immediate'
     """
 

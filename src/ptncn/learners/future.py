@@ -74,7 +74,7 @@ class FuturePredictor(UnrollingLearner):
 
     def make_decoder(self) -> Cell:
         """A cell like the encoder's, with separate weights."""
-        name = self.kind.partition("-")[0]
+        name = self.registry_name.partition("-")[0]
         dtype = self.readout.weight.dtype
         return make_cell(name, self.input_size, self.hidden_size, self.generator, dtype=dtype)
 
@@ -84,7 +84,9 @@ class FuturePredictor(UnrollingLearner):
 
     def begin_state(self, batch_size: int) -> RecurrentState:
         last = self.readout.weight.new_zeros(batch_size, self.input_size)
-        return FutureState(batch_size=batch_size, kind=self.kind, hidden=self.cell.begin(batch_size), last=last)
+        return FutureState(
+            batch_size=batch_size, learner=self.registry_name, hidden=self.cell.begin(batch_size), last=last
+        )
 
     def step(self, x: Tensor, state: Any, *, learn: bool = True, mask: Tensor | None = None) -> Step:
         """Predict, observe `x` (B, n), advance `state` and, with `learn`, learn when a window is full."""

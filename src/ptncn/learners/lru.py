@@ -181,7 +181,7 @@ class LRURTRL(ForwardMode):
     the past of a higher one is left out.
 
     >>> from ptncn.learners import make
-    >>> make("lru-rtrl", input_size=3, hidden_size=4, layers=2).kind
+    >>> make("lru-rtrl", input_size=3, hidden_size=4, layers=2).registry_name
     'lru-rtrl'
     """
 

@@ -127,7 +127,7 @@ def make(name: str, *, input_size: int, **options: Any) -> Learner:
     All options, such as `hidden_size`, `output`, `lr` and `seed`, are arguments of the learner's class. For "ptncn",
     `hidden_size` is a number or a list with one per layer (`hidden_sizes` is the same option).
 
-    >>> make("lstm-bptt", input_size=8, hidden_size=16).kind
+    >>> make("lstm-bptt", input_size=8, hidden_size=16).registry_name
     'lstm-bptt'
     >>> make("ptncn", input_size=8, hidden_size=[16, 4], output="gaussian").sizes
     (8, 16, 4)

@@ -157,7 +157,7 @@ class SAB(UnrollingLearner):
         if self.attends:
             hidden = (*hidden, torch.zeros_like(hidden[0]))
         counts = torch.zeros(batch_size, dtype=torch.int64, device=hidden[0].device)
-        return SABState(batch_size=batch_size, kind=self.kind, hidden=hidden, counts=counts)
+        return SABState(batch_size=batch_size, learner=self.registry_name, hidden=hidden, counts=counts)
 
     def step(self, x: Tensor, state: Any, *, learn: bool = True, mask: Tensor | None = None) -> Step:
         """Predict, observe `x` (B, n), advance `state` and, on a stream, learn when the memory is full."""

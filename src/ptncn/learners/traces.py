@@ -131,7 +131,7 @@ class SnAp1(TraceLearner):
     micro-step of a deep RHN counts as a step.
 
     >>> from ptncn.learners import make
-    >>> make("gru-snap1", input_size=3, hidden_size=4).kind
+    >>> make("gru-snap1", input_size=3, hidden_size=4).registry_name
     'gru-snap1'
     """
 
@@ -153,7 +153,7 @@ class EProp(EligibilityLearner):
     gates, are left out.
 
     >>> from ptncn.learners import make
-    >>> make("lstm-e-prop", input_size=3, hidden_size=4, feedback="random").kind
+    >>> make("lstm-e-prop", input_size=3, hidden_size=4, feedback="random").registry_name
     'lstm-e-prop'
     """
 
@@ -179,7 +179,7 @@ class RFLO(EligibilityLearner):
     of the past is kept.
 
     >>> from ptncn.learners import make
-    >>> make("rnn-rflo", input_size=3, hidden_size=4, leak_rate=0.2).kind
+    >>> make("rnn-rflo", input_size=3, hidden_size=4, leak_rate=0.2).registry_name
     'rnn-rflo'
     """
 
