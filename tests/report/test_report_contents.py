@@ -1,7 +1,7 @@
 """The contents of a report, from records with known numbers."""
 
 import pytest
-from made_records import costs, made, plain
+from made_records import RUN_CONFIG, costs, made, plain
 
 from ptncn.report.model import Figure, Paragraph, Points, Table
 from ptncn.report.pages import make_pages
@@ -50,10 +50,21 @@ def test_a_page_has_its_parts_in_a_fixed_order(three):
 
 def test_a_row_has_the_papers_value_ours_the_ratio_and_a_mark(three):
     found = rows(three, "**Test SE")
-    ours, theirs, copy = found["**P-TNCN**"], found["LSTM (BPTT)"], found["last frame again"]
+    ours, theirs, copy = found["**P-TNCN**"], found["LSTM (BPTT)"], found["repeat last frame"]
     assert (ours["paper"], ours["ours"], ours["ratio"], ours["reached?"]) == ("79.67", "79.67", "1.00×", "● reached")
     assert (theirs["paper"], theirs["ratio"], theirs["reached?"]) == ("85.27", "1.12×", "▲ not reached")
     assert (copy["paper"], copy["ratio"], copy["reached?"]) == ("–", "–", "")
+
+
+def test_a_table_names_the_learners_of_each_size(tmp_path):
+    made(tmp_path)
+    made(tmp_path, row="copy")
+    made(tmp_path, row="lstm-bptt", config={"run_config": {**RUN_CONFIG, "epochs": 4}})
+    made(tmp_path, row="gru-bptt", config={"run_config": {**RUN_CONFIG, "epochs": 4}})
+    tables = [part for part in section(page_of(tmp_path), "Results").parts if isinstance(part, Table)]
+    caption = next(each.caption for each in tables if each.caption.startswith("**Test SE"))
+    assert "4 epochs (paper: 3 × 1,000 units, 10,000 sequences, 10 epochs): LSTM (BPTT), GRU (BPTT)" in caption
+    assert ": P-TNCN, repeat last frame" in caption
 
 
 def test_rows_of_the_paper_without_a_run_are_listed(three):
@@ -63,7 +74,7 @@ def test_rows_of_the_paper_without_a_run_are_listed(three):
 def test_differences_are_those_of_a_paired_test(three):
     theirs = rows(three, "**Test SE")["LSTM (BPTT)"]
     assert theirs["difference"] == theirs["95 % from"] == theirs["to"] == "-15.83"  # alike on every sequence
-    assert theirs["beyond chance?"] == "yes"
+    assert theirs["significant?"] == "yes"
 
 
 def test_where_the_reference_row_has_no_run_differences_are_from_its_variant(tmp_path):
@@ -74,7 +85,7 @@ def test_where_the_reference_row_has_no_run_differences_are_from_its_variant(tmp
     captions = [part.caption for part in section(found, "Results").parts if isinstance(part, Table)]
     assert any(each.endswith("Differences are from P-TNCN (best).") for each in captions)
     assert rows(found, "**Test SE")["LSTM (BPTT)"]["difference"] == "-10.00"
-    assert "test SE, MNIST: better than the P-TNCN (best) with 76.00: last frame again 70.00" in verdict(found)
+    assert "test SE, MNIST: better than the P-TNCN (best) with 76.00: repeat last frame 70.00" in verdict(found)
 
 
 def test_over_seeds_the_mean_and_the_deviation_are_given(tmp_path):
@@ -102,16 +113,16 @@ def test_captions_state_the_size_in_the_record(three):
 def test_what_did_not_reproduce_is_listed(three):
     said = verdict(three)
     assert "test SE, MNIST: **1 of 2 rows does not reach the paper’s number**: LSTM (BPTT) 95.50 vs 85.27" in said
-    assert "test SE, MNIST: all 1 pairs are in the paper’s order" in said
+    assert "test SE, MNIST: the only pair is ordered as in the paper" in said
     assert "laptop: 3 × 500 units" in said
 
 
-def test_a_changed_order_is_listed_with_whether_it_may_be_chance(tmp_path):
+def test_a_changed_order_is_listed_with_its_significance(tmp_path):
     plain(tmp_path, se=120.0)
     plain(tmp_path, row="lstm-bptt", se=100.0)
     said = verdict(page_of(tmp_path))
-    assert "1 of 1 pairs are in another order" in said
-    assert "**Beyond chance**: LSTM (BPTT) before P-TNCN" in said
+    assert "1 of 1 pair is ordered differently" in said
+    assert "**Significant**: LSTM (BPTT) before P-TNCN" in said
     assert "better than the P-TNCN with 120.00: LSTM (BPTT) 100.00" in said
 
 

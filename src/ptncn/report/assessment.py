@@ -1,4 +1,4 @@
-"""Compare our numbers with the paper's: whether values are reached, and which rows differ beyond chance."""
+"""Compare our numbers with the paper's: whether values are reached, and which differences are significant."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def unreached_values(experiment: Experiment, metric: str, cells: Sequence[TableC
 
 
 def changed_order(experiment: Experiment, metric: str, cells: Sequence[TableCell]) -> list[str]:
-    """A sentence per column about pairs of rows in another order than the paper's."""
+    """A sentence per column about pairs of rows that the paper orders differently."""
     sentences = []
     for column, group in by_column(cells).items():
         known = [cell for cell in group if cell.paper is not None and cell.ours is not None and not cell.stands_for]
@@ -178,21 +178,23 @@ def changed_order(experiment: Experiment, metric: str, cells: Sequence[TableCell
         swapped = [(worse, better) for better, worse in ordered if (better.ours or 0) > (worse.ours or 0)]
         where = place(experiment, metric, column)
         if not swapped:
-            sentences.append(f"{where}: all {len(pairs)} pairs are in the paper’s order.")
+            every = "the only pair is" if len(pairs) == 1 else f"all {len(pairs)} pairs are"
+            sentences.append(f"{where}: {every} ordered as in the paper.")
             continue
         tau = stats.kendalltau([cell.paper for cell in known], [cell.ours for cell in known]).statistic
-        head = f"{where}: {len(swapped)} of {len(pairs)} pairs are in another order (Kendall’s τ {tau:.2f})."
+        some = f"{len(swapped)} of {len(pairs)} pair{'s' * (len(pairs) > 1)} {'is' if len(swapped) == 1 else 'are'}"
+        head = f"{where}: {some} ordered differently (Kendall’s τ {tau:.2f})."
         sentences.append(f"{head} {' '.join(_swapped_pairs(experiment, metric, swapped))}")
     return sentences
 
 
 def _swapped_pairs(experiment: Experiment, metric: str, swapped: Sequence[tuple[TableCell, TableCell]]) -> list[str]:
-    titles = ("**Beyond chance**", "May be chance", "Not tested, no errors per sequence")
+    titles = ("**Significant**", "Not significant", "Not tested, no errors per sequence")
     groups: dict[str, list[str]] = {title: [] for title in titles}
     significant, chance, untested = groups.values()
     for ahead, behind in swapped:
         found = differ(experiment, metric, ahead, behind)
-        group = untested if found is None else significant if found.beyond_chance else chance
+        group = untested if found is None else significant if found.significant else chance
         group.append(f"{row_label(experiment, ahead.row)} before {row_label(experiment, behind.row)}")
     return [
         f"{title}: {'; '.join(pairs[:MAX_PAIRS])}"
@@ -222,7 +224,7 @@ def better_than_reference(experiment: Experiment, metric: str, cells: Sequence[T
 
 def _doubt(experiment: Experiment, metric: str, reference: TableCell, other: TableCell) -> str:
     found = differ(experiment, metric, reference, other)
-    return " (may be chance)" if found is not None and not found.beyond_chance else ""
+    return " (not significant)" if found is not None and not found.significant else ""
 
 
 RANKS = ("rank, paper", "rank, ours")

@@ -42,12 +42,12 @@ from ptncn.system import write_atomically
 
 TITLE = "The paper’s tables and figures, reproduced"
 LEAD = (
-    "The Parallel Temporal Neural Coding Network and the learners that it is compared with: the paper’s numbers, ours, "
-    "and a mark where ours do not reach them. One command makes everything here from records."
+    "The Parallel Temporal Neural Coding Network and the learners it is compared with: the paper’s numbers, ours, and "
+    "a mark where ours fall short. One command makes these pages from records."
 )
 FOLDER = "figures"
 MADE = "Made from records by"
-QUEUE = "[the hours that each would take](../results/queue.md)"
+QUEUE = "[the estimated hours of each](../results/queue.md)"
 SCALE_TITLES = {"paper": "At the paper’s size", "laptop": "At laptop scale", "smoke": "Smoke test"}
 
 
@@ -108,7 +108,7 @@ def _commands(experiment: Experiment, scale: str, sources: Sequence[RecordSource
         seconds = sum(source.record.seconds for source in sources)
         versions = sorted({f"torch {source.record.versions.get('torch')}" for source in sources})
         time = f"Computing time: {_time(seconds)}; " if seconds else "Made with "
-        parts.append(Paragraph(f"{origin(sources)} Every record holds its own command. {time}{', '.join(versions)}."))
+        parts.append(Paragraph(f"{origin(sources)} Each record contains its command. {time}{', '.join(versions)}."))
     return parts
 
 
@@ -120,8 +120,8 @@ def _tests(experiment: Experiment, sources: Sequence[RecordSource]) -> list[str]
     return [
         f"**difference**: error of the {name} (or of its variant, where only that has a record) minus that of the row, "
         f"mean over the same test sequences, with its 95 % interval; below 0 the {name} is better. It is "
-        "beyond chance if the paired t test and Wilcoxon’s signed-rank test both have p < 0.05. With several seeds "
-        "each sequence has its mean error; ± sd is over seeds."
+        "significant if the paired t test and Wilcoxon’s signed-rank test both have p < 0.05. With several seeds, "
+        "errors are first averaged over the seeds for each sequence; ± sd is over seeds."
     ]
 
 
@@ -134,7 +134,7 @@ def _time(seconds: float) -> str:
 def _setup(experiment: Experiment, sources: Sequence[RecordSource]) -> list[Part]:
     parts: list[Part] = [choices_table(experiment, sources)]
     if experiment.page.unstated:
-        parts += [Paragraph("Where the paper says nothing:"), Points(experiment.page.unstated, numbered=True)]
+        parts += [Paragraph("Where the paper is silent:"), Points(experiment.page.unstated, numbered=True)]
     learners = learners_table(experiment, sources)
     return [*parts, *size_tables(experiment, sources), *([learners] if learners else [])]
 
@@ -147,11 +147,11 @@ def _notes(sources: Sequence[RecordSource], scale: str) -> list[Part]:
     if any(uses_other_data(source) for source in sources):
         warning = (
             "**These are not the paper’s data.** Ratios to the paper’s numbers mean little, and nothing is marked as "
-            "reached; differences between learners still count."
+            "reached; comparisons between learners remain valid."
         )
         parts.insert(0, Paragraph(warning))
     if scale == "paper":
-        parts.append(Paragraph(f"Rows without a record were not run at this size: {QUEUE}."))
+        parts.append(Paragraph(f"Rows without a record have not been run at this size; see {QUEUE}."))
     return parts
 
 
@@ -170,7 +170,7 @@ def _shortfalls(experiment: Experiment, sources: Sequence[RecordSource]) -> list
     if values:
         parts += [Paragraph("Values:"), Points(values)]
     else:
-        parts.append(Paragraph("The paper gives no numbers here, only figures."))
+        parts.append(Paragraph("The paper gives only figures here, no numbers."))
     if orders:
         parts += [Paragraph("Order of the learners:"), Points(orders)]
     if better:

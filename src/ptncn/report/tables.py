@@ -56,7 +56,7 @@ def _results(experiment: Experiment, metric: str, cells: Sequence[TableCell]) ->
     headings = ["learner", *(["on"] if several else []), *(["paper"] if known else []), "ours"]
     headings += ["± sd"] if seeds else []
     headings += ["ratio", "reached?"] if known else []
-    headings += ["difference", "95 % from", "to", "beyond chance?"] if differences else []
+    headings += ["difference", "95 % from", "to", "significant?"] if differences else []
     rows = []
     for cell in cells:
         row = [_bold(experiment, cell.row), *([data_label(cell.column)] if several else [])]
@@ -66,7 +66,7 @@ def _results(experiment: Experiment, metric: str, cells: Sequence[TableCell]) ->
         row += differences.get((cell.row, cell.column), ["–", "–", "–", ""]) if differences else []
         rows.append([*row, str(cell.summary.trials if cell.summary else 0)])
     name = place(experiment, metric, "" if several else cells[0].column)
-    paper = ", with the paper’s" if known else ""
+    paper = ", compared with the paper" if known else ""
     caption = f"**{name[:1].upper()}{name[1:]}**{paper}. Scale {_sizes(experiment, _used(cells))}."
     variants = dict.fromkeys(_variants(experiment, columns.values())) if differences else {}
     caption += f" Differences are from {', '.join(variants)}." if variants else ""
@@ -82,7 +82,7 @@ def _differences(experiment: Experiment, metric: str, cells: Sequence[TableCell]
             found = None if reference is None or cell is reference else differ(experiment, metric, reference, cell)
             if found is not None:
                 values = [_signed(value, cell.ours) for value in (found.difference, found.low, found.high)]
-                rows[cell.row, column] = [*values, "yes" if found.beyond_chance else "no"]
+                rows[cell.row, column] = [*values, "yes" if found.significant else "no"]
     return rows
 
 
@@ -113,7 +113,8 @@ def _bounds(experiment: Experiment, measured: Sequence[tuple[str, Sequence[Table
             row.append("–" if ratio is None else f"{ratio:.2f}×")
         rows.append([*row, str(max(cell.summary.trials for cell in cells.values() if cell and cell.summary))])
     used = _used(list(found.values()))
-    caption = f"**Exponents**, with the paper’s bounds. Scale {used[0].record.scale}; ▲ names those that grow faster."
+    scale = used[0].record.scale
+    caption = f"**Exponents**, compared with the paper’s bounds. Scale {scale}; ▲ names those that grow faster."
     return _table(experiment, caption, headings, rows, used)
 
 
@@ -138,7 +139,7 @@ def _further(experiment: Experiment, measured: Sequence[tuple[str, Sequence[Tabl
     rows = [[cell for at, cell in enumerate(row) if at not in empty] for row in rows]
     headings = [heading for at, heading in enumerate(headings) if at not in empty]
     used = _used(list(found.values()))
-    caption = f"**Further metrics**, without numbers in the paper. Scale {_sizes(experiment, used)}."
+    caption = f"**Further metrics**, not in the paper. Scale {_sizes(experiment, used)}."
     return _table(experiment, caption, headings, rows, used)
 
 
@@ -157,7 +158,14 @@ def _used(cells: Sequence[TableCell]) -> list[RecordSource]:
 
 
 def _sizes(experiment: Experiment, sources: Sequence[RecordSource]) -> str:
-    return "; ".join(dict.fromkeys(size_in_words(experiment, source) for source in sources))
+    """Every size of these runs; where they differ, with the learners that have it."""
+    learners: dict[str, dict[str, None]] = {}
+    for source in sources:
+        label = row_label(experiment, source.record.row)
+        learners.setdefault(size_in_words(experiment, source), {})[label] = None
+    if len(learners) == 1:
+        return next(iter(learners))
+    return "; ".join(f"{size}: {', '.join(labels)}" for size, labels in learners.items())
 
 
 def _signed(value: float, like: float | None) -> str:
