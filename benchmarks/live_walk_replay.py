@@ -136,7 +136,7 @@ def troubles(walk: Walk) -> None:
         assert results is not None
         quiet.observe(results)
         walk.check("a running feed is in words", lambda: "Each row is predicted" in walk.text("stream-story"))
-        walk.check("one that falls silent, too", lambda: "No row has come since" in walk.text("stream-story"))
+        walk.check("one that falls silent, too", lambda: "No row has arrived since" in walk.text("stream-story"))
         results = quiet.stream.read(10)
         assert results is not None
         quiet.observe(results)
@@ -145,7 +145,7 @@ def troubles(walk: Walk) -> None:
     slow = StreamPage(Stream(feed(60)), "feed.csv", Pace("0.15/s"))
     with serving(slow) as url:
         walk.open(url)
-        walk.check("a slow replay says when it goes on", lambda: "the next row comes at" in walk.text("stream-story"))
+        walk.check("a slow replay says when it goes on", lambda: "the next row is due at" in walk.text("stream-story"))
         walk.check("rows are counted by the minute", lambda: walk.text("rate-title") == "Rows a minute")
         walk.picture("stream-slow", whole=False)
         walk.finish()

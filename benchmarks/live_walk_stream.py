@@ -276,10 +276,13 @@ def keys(walk: Walk) -> None:
             lambda: window.run(listed)[0] == order[0] and set(window.run(listed)) == set(names),
         )
         walk.check(f"the one with planted faults comes first ({order[0]})", order[0] == "pump 3")
-        walk.check("and is in sight", lambda: "You see pump 3." in walk.text("stream-story"))
+        walk.check(
+            "and is in sight",
+            lambda: "Showing pump 3, the key with the most severe alarms." in walk.text("stream-story"),
+        )
         walk.picture("stream-keys")
         window.click("#keys [data-name='pump 1'] button")
-        walk.check("another is chosen", lambda: "You see pump 1." in walk.text("stream-story"))
+        walk.check("another is chosen", lambda: "Showing pump 1." in walk.text("stream-story"))
         walk.check("and marked", lambda: walk.pressed("#keys [data-name='pump 1'] button"))
         newest = page._tracks["pump 1"].ring.last()[0, 6]
         value = "[...document.querySelectorAll('#targets figure:first-child .u-value')].at(-2).textContent"
@@ -304,7 +307,7 @@ def keys(walk: Walk) -> None:
         wanted = [f"pump {n:03}" for n in range(120, 130)]
         walk.check("a part of a name finds ten", lambda: sorted(window.run(listed)) == wanted)
         window.click("#keys [data-name='pump 127'] button")
-        walk.check("one of them is chosen", lambda: "You see pump 127." in walk.text("stream-story"))
+        walk.check("one of them is chosen", lambda: "Showing pump 127." in walk.text("stream-story"))
         walk.picture("stream-find", whole=False)
         window.click("#find", 0.3)
         window.press("x")

@@ -38,7 +38,7 @@ def two(walk: Walk) -> None:
         other.open(url)
         for window in (walk.window, other):
             said = "document.getElementById('connection').textContent"
-            walk.check("both are counted", lambda w=window, s=said: "2 people share this page" in w.run(s))
+            walk.check("both are counted", lambda w=window, s=said: "2 visitors share this page" in w.run(s))
         walk.window.click("[data-kind=shapes]")
         walk.check(
             "a change of one is seen by the other",
@@ -50,7 +50,7 @@ def two(walk: Walk) -> None:
         numbers = [[w.run(count) for w in (walk.window, other)] for _ in range(2) if not frames(page, 30)]
         walk.check("both go on", all(a != b for a, b in zip(*numbers, strict=True)))
         other.command("Page.navigate", url="about:blank")
-        walk.check("one leaves", lambda: "you are alone here" in walk.text("connection"))
+        walk.check("one leaves", lambda: "no other visitors" in walk.text("connection"))
         walk.finish()
     stream = StreamPage(Stream(feed(), horizon=24), "feed.csv", Pace("max"))
     stream.replay()

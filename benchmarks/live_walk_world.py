@@ -286,8 +286,8 @@ def _travel(walk: Walk, page: WorldPage) -> None:
     pause(walk, page, False)
     before_runners = page.runners
     window.click("#restart")
-    walk.check("Start anew: untrained learners", lambda: page.runners is not before_runners and page.number < 60)
-    walk.check("Start anew: no snapshot is left", lambda: walk.disabled("back"))
+    walk.check("Start over: untrained learners", lambda: page.runners is not before_runners and page.number < 60)
+    walk.check("Start over: no snapshot is left", lambda: walk.disabled("back"))
 
 
 def compare(walk: Walk) -> None:

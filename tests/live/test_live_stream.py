@@ -278,7 +278,7 @@ def test_visitors_change_the_speed_of_a_replay_and_pause_it():
     assert page.pace.speed == "10/s"
 
 
-def test_without_timestamps_a_visitor_can_choose_any_speed_that_needs_none():
+def test_without_timestamps_only_speeds_in_rows_can_be_chosen():
     page = StreamPage(Stream([[float(i % 9)] for i in range(50)]), "feed.csv", Pace("max"))
     page.replay()
     for speed in ("10/s", "max"):
@@ -323,10 +323,10 @@ NOISE = np.random.default_rng(0).normal(0, 0.1, 600)
         (
             np.append(NOISE, 3.0),
             np.zeros(601),
-            "3 came, 0 was expected; none of the 600 rows before had a larger error",
+            "observed 3, expected 0; none of the 600 rows before had a larger error",
         ),
-        (np.append(NOISE, 3.0), np.append(NOISE, 3.0), "3 came; none of the 600 rows before had a higher value"),
-        (np.append(NOISE, -3.0), np.append(NOISE, -3.0), "-3 came; none of the 600 rows before had a lower value"),
+        (np.append(NOISE, 3.0), np.append(NOISE, 3.0), "observed 3; none of the 600 rows before had a higher value"),
+        (np.append(NOISE, -3.0), np.append(NOISE, -3.0), "observed -3; none of the 600 rows before had a lower value"),
         (np.append(NOISE, [0.3, -0.3] * 5), np.zeros(610), "the error of the last 10 rows is 0.3 on average"),
         (np.append(NOISE, [0.2] * 60), np.append(NOISE, [0.2] * 60), "the mean of the last 40 rows is 0.2"),
         (np.append(NOISE, [0.0] * 21), np.append(NOISE, [0.0] * 21), "the last 20 rows hardly moved"),

@@ -149,7 +149,7 @@ def test_going_back_repeats_what_came_after_the_snapshot(page):
         assert frames(page, 50) == first
 
 
-def test_there_is_nothing_to_go_back_to_without_a_snapshot(page):
+def test_going_back_requires_a_snapshot(page):
     with pytest.raises(ValueError, match="no snapshot"):
         do(page, "back")
 
@@ -222,7 +222,7 @@ def test_settings_are_those_that_the_search_found_best_on_other_worlds():
         assert {name: runner.learner.options()[name] for name in best} == best
 
 
-def test_exact_gradients_are_smaller_and_the_page_says_so():
+def test_a_learner_with_exact_gradients_is_smaller_and_the_page_says_so():
     mine, other = make_pair("rnn-rtrl", units=UNITS)
     assert mine.equal
     assert not other.equal

@@ -201,9 +201,9 @@ class Guard:
     def _refusal(self, connection: HTTPConnection, *, websocket: bool) -> str | None:
         host, origin = connection.headers.get("host", ""), connection.headers.get("origin")
         if self.token is None and not is_loopback(urlsplit(f"//{host}").hostname or ""):
-            return "This page only answers to names of its own machine."
+            return "The host name is not one of this machine."
         if (websocket and origin is None) or (origin is not None and urlsplit(origin).netloc != host):
-            return "This page only talks to itself."
+            return "The request comes from another page."
         if self.token is not None:
             known = connection.query_params.get("token") or connection.cookies.get(COOKIE) or ""
             if not hmac.compare_digest(known.encode(), self.token.encode()):

@@ -208,10 +208,10 @@ class StreamPage:
         """The target that an alarm is about, and what is unusual about it."""
         if seen.cause is not None and seen.cause not in self.targets:  # a category, or a target that is not shown
             expected = None if seen.prediction is None else seen.prediction[seen.cause]
-            return seen.cause, f"{seen.observed[seen.cause]} came, {expected} was expected"
+            return seen.cause, f"observed {seen.observed[seen.cause]}, expected {expected}"
         found = track.explain(skip, None if seen.cause is None else self.targets.index(seen.cause))
         if found is None:
-            return seen.cause, "several small differences from what was expected"
+            return seen.cause, "several small deviations from the prediction"
         return self.targets[found[0]], found[1]
 
     def _count_open(self, alarm: Alarm, change: int) -> None:

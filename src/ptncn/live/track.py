@@ -133,7 +133,7 @@ def explanations(observed: Table, expected: Table) -> Iterator[tuple[float, str]
 
     >>> quiet = np.sin(np.arange(300.0))
     >>> min(explanations(np.append(quiet, 8.0), np.append(quiet + 0.1, 0.5)))[1]
-    '8 came, 0.5 was expected; none of the 300 rows before had a larger error'
+    'observed 8, expected 0.5; none of the 300 rows before had a larger error'
     """
     error = np.abs(observed - expected)
     usual = float(np.nanmedian(error[:-1])) if np.isfinite(error[:-1]).any() else 0.0
@@ -141,12 +141,12 @@ def explanations(observed: Table, expected: Table) -> Iterator[tuple[float, str]
     level, moves = rolling(observed, 40), rolling(np.abs(np.diff(observed, prepend=np.nan)), 20)
     size = in_words(level[-1])
     digits = next((digits for digits in (4, 7, 10) if in_words(value, digits) != in_words(guess, digits)), 16)
-    came = f"{in_words(value, digits)} came, {in_words(guess, digits)} was expected"
+    pair = f"observed {in_words(value, digits)}, expected {in_words(guess, digits)}"
     burst = rolling(np.minimum(error, 8 * usual), 10)
     for series, fact, more in (
-        (error, came, "had a larger error"),
-        (observed, f"{in_words(value)} came", "had a higher value"),
-        (-observed, f"{in_words(value)} came", "had a lower value"),
+        (error, pair, "had a larger error"),
+        (observed, f"observed {in_words(value)}", "had a higher value"),
+        (-observed, f"observed {in_words(value)}", "had a lower value"),
         (burst, f"the error of the last 10 rows is {in_words(burst[-1])} on average", "had a larger one"),
         (level, f"the mean of the last 40 rows is {size}", "had a higher one"),
         (-level, f"the mean of the last 40 rows is {size}", "had a lower one"),

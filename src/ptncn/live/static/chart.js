@@ -1,8 +1,8 @@
-// uPlot in the colours of the page, as wide as its place.
+// uPlot in the colours of the page, as wide as its container.
 const dark = matchMedia("(prefers-color-scheme: dark)");
 export const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
-// From which step on, how a time is written, and what goes below it where year, day or minute change.
+// The smallest step, the format of a time, and the second line where year, day or minute change.
 const TIMES = [
   [31536000, "{YYYY}", null, null, null, null, null, null, 1],
   [2419200, "{MMM}", "\n{YYYY}", null, null, null, null, null, 1],
@@ -12,9 +12,9 @@ const TIMES = [
   [0.001, ":{ss}.{fff}", "\n{D} {MMM} {HH}:{mm}", null, "\n{D} {MMM} {HH}:{mm}", null, "\n{HH}:{mm}", null, 1],
 ];
 
-let left = 46; // pixels for the numbers of the y axes: as many in all charts, so that their times are aligned
+let left = 46; // pixels for the numbers of the y axes, the same in all charts, so that their times are aligned
 
-// Numbers of an axis, with the digits that tell them apart; powers of ten where there would be too many.
+// Numbers of an axis, with enough digits to distinguish them, in scientific notation where that is too many.
 function ticks(plot, values) {
   const step = Math.abs(values[1] - values[0]) || 1;
   const largest = Math.max(...values.map(Math.abs));
@@ -38,7 +38,7 @@ export function number(plot, value) {
   return short !== 0 && (Math.abs(short) >= 1e9 || Math.abs(short) < 1e-4) ? power(short) : `${short}`;
 }
 
-// Values that have no neighbour to draw a line to.
+// Values without a neighbour, which a line alone would not show.
 export const isolated = (plot, series) => plot.data[series].flatMap((value, place, all) => (value !== null && (all[place - 1] ?? null) === null && (all[place + 1] ?? null) === null ? [place] : []));
 
 export function colour(name) {
@@ -70,10 +70,10 @@ export class Chart {
     this.plot = new uPlot({ width, height: this.height, ...options, axes, series }, this.data, this.place);
     const title = this.place.closest("figure").querySelector("h2").textContent;
     this.plot.ctx.canvas.setAttribute("role", "img");
-    this.plot.ctx.canvas.setAttribute("aria-label", `Chart: ${title}. The newest values are below it.`);
+    this.plot.ctx.canvas.setAttribute("aria-label", `Chart: ${title}. The newest values are listed below it.`);
   }
 
-  // The legend shows what is below the pointer, and the newest values where there is none, of some series those after.
+  // The legend shows the values at the pointer; without one the newest, of some series those after them.
   orNewest({ value: write, later = 0 }) {
     return (plot, value, series, index) => {
       const at = index ?? (this.newest === null ? null : this.newest + later);

@@ -1,4 +1,4 @@
-// Mouse, wheel and fingers on a chart: what they ask for goes to `span`, `zoomTo`, `zoom`, `pan` and `chooseAt`.
+// Mouse, wheel and touch on a chart, turned into calls of `span`, `zoomTo`, `zoom`, `pan` and `chooseAt`.
 export function listen(plot, { span, zoomTo, zoom, pan, chooseAt }) {
   const over = plot.over;
   over.addEventListener("click", (event) => chooseAt(plot, event.offsetX));
@@ -12,7 +12,7 @@ export function listen(plot, { span, zoomTo, zoom, pan, chooseAt }) {
   }, { passive: false });
   over.addEventListener("mousedown", (event) => { if (event.shiftKey) event.stopImmediatePropagation(); }, { capture: true });
   const fingers = new Map(); // where each finger is, or the mouse while shift is held
-  let from = null; // what was below them when the last one came or went: [time, time]
+  let from = null; // the times below them when the last one came or went: [time, time]
   const places = () => {
     const box = over.getBoundingClientRect();
     const shares = [...fingers.values()].map((x) => (x - box.left) / box.width).sort((a, b) => a - b);

@@ -1,4 +1,4 @@
-// Connects the page to its server, and hands messages to the view that it shows.
+// Connects the page to its server and passes messages to the visible view.
 import * as stream from "./stream.js";
 import * as world from "./world.js";
 
@@ -7,10 +7,10 @@ const connection = document.getElementById("connection");
 const notice = document.getElementById("notice");
 let view = null;
 let socket = null;
-let run = null; // which server the page belongs to
+let run = null; // identifies the server's run
 let quiet = 0;
 
-history.replaceState(null, "", location.pathname); // the token is in a cookie now, and need not be in sight
+history.replaceState(null, "", location.pathname); // the token is now in a cookie; hide it from the address bar
 
 export function say(type, value = null) {
   if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ type, value }));
@@ -31,14 +31,14 @@ function refuse(text) {
 function receive(message, payload) {
   if (run !== null && message.type === "hello" && message.run !== run) {
     socket.onmessage = null;
-    location.reload(); // another server is here now, perhaps with another page
+    location.reload(); // the server was restarted, perhaps with another page
   } else if (message.type === "hello") {
     run = message.run;
     view = VIEWS[message.page];
     document.getElementById(message.page).hidden = false;
     view.begin(message, say);
   } else if (message.type === "visitors") {
-    show(message.count === 1 ? "Connected; you are alone here" : `Connected; ${message.count} people share this page`, "open");
+    show(message.count === 1 ? "Connected; no other visitors" : `Connected; ${message.count} visitors share this page`, "open");
   } else if (message.type === "refused") {
     refuse(`That did not work. ${message.why}`);
   } else {
@@ -46,7 +46,7 @@ function receive(message, payload) {
   }
 }
 
-// The length of the header in four bytes, the header, and numbers or pixels.
+// Four bytes with the length of the header, the header, then numbers or pixels.
 function unpack(buffer) {
   const length = new DataView(buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
@@ -72,7 +72,7 @@ function connect() {
   };
 }
 
-// A browser does not say why a socket was refused; the server tells it to an ordinary request, if it is there.
+// Browsers do not say why a socket was refused, but the server tells an ordinary request.
 async function explain(lost) {
   const answer = await fetch(location.pathname).catch(() => null);
   if (answer?.status === 403 && lost === socket) show(`Refused: ${await answer.text()}`, "lost");

@@ -7,7 +7,7 @@ const $ = (id) => document.getElementById(id);
 const [X, , ANOMALY, , DRIFT, AGAINST, TARGETS] = [0, 1, 2, 3, 4, 5, 6];
 const EACH = 6; // observed, expected, lower, upper, and the same bounds for the middle half
 const SPEEDS = ["1x", "10x", "60x", "600x", "3600x", "1/s", "5/s", "25/s", "100/s", "1000/s", "max"];
-const FEW_KEYS = 8; // in a list that one need not search
+const FEW_KEYS = 8; // in a list that needs no search
 const SYNC = "stream";
 const RATES = [[1, "second", 1], [1 / 60, "minute", 60], [0, "hour", 3600]];
 const ANSWERED = 400; // milliseconds after which the server has answered a press
@@ -23,9 +23,9 @@ let panels = [];
 let drawn = 0;
 let pending = 0;
 let timed = false;
-let told = null; // the last alarm that was read out or was there before, and when
-let since = null; // the time of day since when no row has come, or when the next one is due
-let held = 0; // until when the pause button keeps what it shows: the server's answers to earlier presses are late
+let told = null; // the last alarm that was announced or already there, and when
+let since = null; // the time of day of the last row, or when the next one is due
+let held = 0; // until when the pause button ignores the server's state, which may be older than the last press
 
 export function begin(message, sender) {
   const again = hello !== null;
@@ -61,7 +61,7 @@ export function receive(message, payload) {
   pending = setTimeout(draw, wait);
 }
 
-// Rows that one follows: enough to see the past, few enough to see the forecast.
+// Rows shown while following: enough to see the past, few enough to see the forecast.
 const usual = () => (hello.horizon ? Math.max(120, 8 * hello.horizon) : 600);
 const follow = () => look({ last: usual(), start: null, end: null });
 
@@ -72,7 +72,7 @@ function look(change = {}) {
   $("follow").setAttribute("aria-pressed", view.last !== null);
 }
 
-// A window comes as columns of numbers, then as a forecast of each target; NaN is what there is not.
+// A window arrives as columns of numbers, then a forecast of each target; NaN means missing.
 function decode(message, { buffer, offset }) {
   const { rows, columns, fan, targets } = message;
   const numbers = new Float64Array(buffer, offset);
@@ -120,7 +120,7 @@ function draw() {
   charts.copying.plot.setScale("x", range);
   const zoomed = seen.bucket > 1 ? ` Each point stands for ${seen.bucket} rows, with their lowest and highest values.` : "";
   $("window-note").textContent = `${seen.seen.toLocaleString("en")} rows in sight, ${seen.kept.toLocaleString("en")} kept.${zoomed}`;
-  $("not-drawn").textContent = seen.not_drawn.length ? `Learnt, too, but not drawn: ${seen.not_drawn.join(", ")}.` : "";
+  $("not-drawn").textContent = seen.not_drawn.length ? `Also learnt, but not drawn: ${seen.not_drawn.join(", ")}.` : "";
   const [start, stop] = [range.min, Math.min(range.max, now)];
   const query = new URLSearchParams({ start, end: stop, ...(seen.key === null ? {} : { key: seen.key }) });
   $("download").href = `download?${query}`;
@@ -136,8 +136,8 @@ function makePanels() {
     figure.className = "chart target";
     const caption = document.createElement("figcaption");
     const title = Object.assign(document.createElement("h2"), { textContent: name });
-    const ahead = hello.horizon ? `, and the next ${hello.horizon} rows. ${shades()}` : ". For a forecast ahead of now, start with --horizon 24.";
-    caption.append(title, place ? "" : ` with what was expected${ahead}`);
+    const ahead = hello.horizon ? `, and the next ${hello.horizon} rows. ${shades()}` : ". To see a forecast, start with --horizon 24.";
+    caption.append(title, place ? "" : ` with its prediction${ahead}`);
     const below = document.createElement("div");
     figure.append(caption, below);
     $("targets").append(figure);
@@ -147,10 +147,10 @@ function makePanels() {
 
 function shades() {
   const share = Number((100 * hello.level).toPrecision(3));
-  return hello.middle ? `${100 * hello.middle} % of the values should lie within the dark shade, ${share} % within the light one.` : `${share} % of the values should lie within the shade.`;
+  return hello.middle ? `${100 * hello.middle} % of the values should lie within the dark band, ${share} % within the light one.` : `${share} % of the values should lie within the band.`;
 }
 
-// A line that hardly moves is drawn as one, without a zoom into its last digits.
+// A nearly constant line is drawn flat, without zooming into its last digits.
 function valueRange(plot, low, high) {
   if (low === null) return [0, 1];
   const least = 1e-4 * Math.max(Math.abs(low), Math.abs(high)) || 1;
@@ -250,7 +250,7 @@ function triangle(ctx, x, y, tint, filled) {
 
 // Zoom and pan
 
-// What one looks at, or has just asked for: pressed twice, a button moves twice, however late the rows come.
+// The visible or just requested span, so that two quick presses move twice, however late the rows arrive.
 function span() {
   if (view.last === null) return [view.start, view.end];
   const plot = charts.anomaly.plot;
@@ -315,29 +315,29 @@ function showStatus(message) {
     : message.ended ? "The feed has ended; you can still look around."
     : message.paused ? "Paused."
     : message.observations === 0 ? "Waiting for the first row …"
-    : message.silent !== null ? `No row has come since ${clock(-message.silent)}.`
-    : message.wait !== null ? `At this speed, the next row comes at ${clock(message.wait)}.`
-    : "Each row is predicted before it comes, then learnt from.";
+    : message.silent !== null ? `No row has arrived since ${clock(-message.silent)}.`
+    : message.wait !== null ? `At this speed, the next row is due at ${clock(message.wait)}.`
+    : "Each row is predicted before it arrives, then learnt from.";
   if (message.silent === null && message.wait === null) since = null;
-  const key = message.key === null ? "" : ` You see ${message.key}.${view.key === null ? " It has the most trouble." : ""}`;
+  const key = message.key === null ? "" : ` Showing ${message.key}${view.key === null ? ", the key with the most severe alarms" : ""}.`;
   const rate = Math.round(1 / hello.alarm_rate).toLocaleString("en");
   const text = `${doing}${key} `;
   if ($("stream-story").firstChild?.data !== text) {
     const option = Object.assign(document.createElement("code"), { textContent: "--alarm-rate" });
-    const alarmed = [`Alarms mark the most unusual rows, about one in ${rate}, also in a calm feed; the option `, option, " sets how many."];
+    const alarmed = [`Alarms mark the most unusual rows, about one in ${rate}, even in a calm feed; the option `, option, " sets the rate."];
     $("stream-story").replaceChildren(text, ...(message.problem ? [] : alarmed));
   }
   $("stream-story").classList.toggle("problem", message.problem !== null);
 }
 
-// Rows a second, a minute or an hour: a number that one can read.
+// Rows a second, a minute or an hour, whichever is readable.
 function showRate(rate) {
   const [, unit, seconds] = RATES.find(([least]) => (rate ?? 1) >= 0.95 * least);
   $("rate-title").textContent = `Rows ${unit === "hour" ? "an" : "a"} ${unit}`;
   $("row-rate").textContent = rate === null ? "–" : (Math.round(rate * seconds * 10) / 10).toLocaleString("en");
 }
 
-// The time of day in so many seconds, the same until it is something else that is waited for.
+// The time of day in so many seconds; it stays the same until another moment is meant.
 function clock(seconds) {
   const moment = Date.now() + 1000 * seconds;
   if (since === null || Math.abs(moment - since) > 2500) since = moment;
@@ -362,7 +362,7 @@ function showAlarms() {
   $("older-alarms").textContent = alarms.length > listed ? `${alarms.length - listed} older ones are not listed.` : "";
 }
 
-// Say why there is an alarm, and mark its place in the charts and in the list.
+// Show the cause of an alarm, and mark it in the charts and the list.
 function choose(alarm) {
   chosen = alarm.row;
   showAlarms();
@@ -386,7 +386,7 @@ function choosePace(speed) {
 
 function paceInWords(speed) {
   const count = Number.parseFloat(speed).toLocaleString("en");
-  return speed === "max" ? "as fast as it goes" : speed === "1x" ? "as it came" : speed.endsWith("x") ? `${count} times as it came` : `${count} row${count === "1" ? "" : "s"} a second`;
+  return speed === "max" ? "as fast as possible" : speed === "1x" ? "as recorded" : speed.endsWith("x") ? `${count} times as fast as recorded` : `${count} row${count === "1" ? "" : "s"} a second`;
 }
 
 function showKeys(message) {
@@ -394,7 +394,7 @@ function showKeys(message) {
   listKeys($("keys"), message, (key) => look({ key, last: view.last ?? usual(), start: null, end: null }));
   $("find").parentElement.hidden = count <= FEW_KEYS;
   $("more-keys").textContent = found > keys.length ? `${(found - keys.length).toLocaleString("en")} more are not listed.`
-    : found === 0 && count ? "No key has this in its name." : "";
+    : found === 0 && count ? "No key matches." : "";
 }
 
 function makeControls() {

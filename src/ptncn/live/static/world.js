@@ -1,4 +1,4 @@
-// The moving world: three pictures, two charts, and everything that one can do to them.
+// The moving world: three pictures, two charts and their controls.
 import { Chart, calm } from "./chart.js";
 
 const $ = (id) => document.getElementById(id);
@@ -21,15 +21,15 @@ let say = () => {};
 let hello = null;
 let state = null;
 let latest = null; // the state as the server last sent it
-const held = {}; // until when a button that was pressed keeps what it shows
+const held = {}; // until when a pressed button ignores the server's state
 let points = [];
 let charts = null;
 let waiting = null;
 let newest = null; // the last frame that was drawn
-let announced = null; // the last frame that was put into words and curves
+let announced = null; // the last frame shown in words and curves
 let drawn = 0;
 let said = 0;
-let image = null; // one for all pictures, so that there is nothing to clean up 75 times a second
+let image = null; // one for all pictures, to create no garbage 75 times a second
 
 export function begin(message, sender) {
   const again = hello !== null;
@@ -56,7 +56,7 @@ export function receive(message, payload) {
   }
 }
 
-// Pictures and curves are drawn when the browser is ready for them, whatever comes in between is left out.
+// Pictures and curves are drawn when the browser is ready; frames that arrive in between are skipped.
 function paint(now) {
   requestAnimationFrame(paint);
   if (waiting && state && !($("calm").checked && now - drawn < 500)) {
@@ -89,7 +89,7 @@ function drawCurves() {
   if (layers > 0) charts.surprise.set([x, column(4), column(5)]);
 }
 
-// The first errors are huge: what matters is how they compare with repeating the last frame, and where they are now.
+// The first errors are huge and would flatten the rest: show the current ones and those of repeating the last frame.
 const errorRange = (plot, low, high) => {
   const copied = (plot.data[3] ?? []).filter((value) => value !== null);
   const now = [plot.data[1]?.at(-1) ?? 0, plot.data[2]?.at(-1) ?? 0];
@@ -115,7 +115,7 @@ function errorOptions(colour) {
       whole,
       { label: "P-TNCN", stroke: colour("mine"), width: 2, points: { show: false }, value: fixed(1) },
       { label, stroke: colour("other"), width: 2, points: { show: false }, value: fixed(1) },
-      { label: "last frame again", stroke: colour("copy"), width: 1.5, dash: [5, 4], points: { show: false }, value: fixed(1) },
+      { label: "repeat last frame", stroke: colour("copy"), width: 1.5, dash: [5, 4], points: { show: false }, value: fixed(1) },
     ],
   };
 }
@@ -146,17 +146,17 @@ function tell(message) {
     $(`facts-${index}`).innerHTML = parts.filter(Boolean).join("<br>");
   });
   const doing = describeState();
-  if ($("state").textContent !== doing) $("state").textContent = doing; // it is read out when it changes
+  if ($("state").textContent !== doing) $("state").textContent = doing; // screen readers announce every change
   $("score").textContent = state.problem ? "" : compare(number, mine, other, copied);
   $("story").classList.toggle("problem", state.problem !== null);
 }
 
 function describeState() {
-  if (state.problem) return `Stopped: ${state.problem}. “Start anew” begins with untrained learners.`;
+  if (state.problem) return `Stopped: ${state.problem}. “Start over” begins with untrained learners.`;
   const hurt = state.learners.flatMap((each) => each.lesions.map((part) => `${part} of the ${each.label}`));
   const parts = [];
   if (state.paused) parts.push("The world is paused.");
-  if (state.dreaming) parts.push("Both learners dream: they see their own guesses, and their error says how far the dream has drifted from the world.");
+  if (state.dreaming) parts.push("Both learners dream: they see their own predictions, and the error shows how far the dream has drifted from the world.");
   if (state.frozen) parts.push("Weights are frozen: nothing is learnt. The P-TNCN still corrects its state with each frame.");
   if (hurt.length) parts.push(`Lesioned: ${hurt.join(", ")}.`);
   return parts.join(" ");
@@ -164,15 +164,15 @@ function describeState() {
 
 function compare(number, mine, other, copied) {
   const [first, second] = state.learners;
-  if (mine === null || other === null || !copied) return "The learners have just begun.";
+  if (mine === null || other === null || !copied) return "The learners have just started.";
   const share = (error) => `${Math.round((100 * error) / copied)} %`;
-  const ahead = mine < 0.98 * other ? `${first.label} is ahead.` : other < 0.98 * mine ? `${second.label} is ahead.` : "They are about equal.";
-  return `After ${number.toLocaleString("en")} frames the ${first.label} makes ${share(mine)} and the ${second.label} ${share(other)} of the error of repeating the last frame. ${ahead}`;
+  const ahead = mine < 0.98 * other ? `The ${first.label} is ahead.` : other < 0.98 * mine ? `The ${second.label} is ahead.` : "They are about equal.";
+  return `After ${number.toLocaleString("en")} frames, the error of the ${first.label} is ${share(mine)} and that of the ${second.label} ${share(other)} of the error of repeating the last frame. ${ahead}`;
 }
 
 // Controls
 
-// Learners by the kind of network, which is what their labels begin with.
+// Group learners by network, with which their labels begin.
 function listLearners(rivals) {
   const groups = new Map();
   for (const [name, label] of Object.entries(rivals)) {
@@ -215,11 +215,12 @@ function makeControls() {
   });
 }
 
-// The next press of a button counts from this one: the server's answers to earlier presses are late, and wait.
+// The button follows the user at once; late answers to earlier presses are ignored for a moment.
 function toggle(id, flag) {
   state[flag] = !state[flag];
   held[flag] = performance.now() + ANSWERED;
   $(id).setAttribute("aria-pressed", state[flag]);
+  $("step").disabled = !state.paused;
   say(id, state[flag]);
   setTimeout(() => showState(latest), ANSWERED);
 }
@@ -258,7 +259,7 @@ function showState(message) {
     return item;
   }));
   if (renamed) charts.errors.draw();
-  if (newest) tell(newest); // a paused world sends no frame that would do it
+  if (newest) tell(newest); // a paused world sends no frames
 }
 
 function showLesions() {
@@ -287,14 +288,14 @@ function honesty() {
   const [first, second] = state.learners;
   const count = (learner) => learner.weights.toLocaleString("en");
   const size = second.equal
-    ? `Both have about equally many weights (${count(first)} and ${count(second)}).`
+    ? `Both have about the same number of weights (${count(first)} and ${count(second)}).`
     : second.weights
       ? `The ${second.label} is smaller (${count(second)} weights against ${count(first)}): at equal size a step would take too long to watch.`
       : `The ${second.label} has no weights to learn.`;
   const search = second.searched
-    ? "Their step sizes were chosen by the same search, on other worlds than this one."
-    : second.weights ? `The step size of the P-TNCN was searched for on other worlds; the ${second.label} has its usual one.` : "";
-  return `Both see the same frames in the same order, and begin each scene of 60 frames with an empty state. ${size} ${search} Errors, surprise and costs are running means over about 20 frames; costs are processor time of the learner alone, in one thread.`;
+    ? "Their step sizes were chosen by the same search, on worlds other than this one."
+    : second.weights ? `The step size of the P-TNCN was chosen by a search on other worlds; the ${second.label} has its default.` : "";
+  return `Both see the same frames in the same order, and start each scene of 60 frames with an empty state. ${size} ${search} Errors, surprise and costs are running means over about 20 frames; costs are the processor time of the learner alone, on one thread.`;
 }
 
 // Drawing
