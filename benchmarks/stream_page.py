@@ -55,9 +55,9 @@ def comparison(record: Record) -> list[str]:
         "Made by `python benchmarks/streams.py` from "
         "[records](../results/streams/); a record names the command that made it.",
         "",
-        "Mean absolute error of the forecast one step ahead, each observation being forecast before it is learnt; the "
-        "best in bold. ± is the standard deviation over the seeds, which draw the weights and, for the last three "
-        "streams, the data.",
+        "Mean absolute error of the forecast one step ahead; each observation is forecast before it is learnt. The "
+        "best is in bold. ± is the standard deviation over the seeds, which determine the weights and, for the last "
+        "three streams, the data.",
         "",
         f"| | {' | '.join(names)} | µs |",
         "|---" * (len(names) + 2) + "|",
@@ -80,11 +80,11 @@ def after_a_switch(record: Record) -> list[str]:
     lines = [
         "## After a switch",
         "",
-        f"Every {record['regime']} observations the stream `switch` changes its sines; the third part has those of the "
-        "first. Half of the seeds begin with the one pair of sines and half with the other: in one order alone, the "
-        "count would tell which pair is the harder one. Counted are the observations until the error, meant over "
-        f"{len(record['seeds']['switch'])} seeds and the last {record['smooth']} observations, is back within 10 % of "
-        "that of the 500 before the switch.",
+        f"Every {record['regime']} observations the stream `switch` changes its sines; the third part repeats those "
+        "of the first. Half of the seeds start with one pair of sines and half with the other, because one pair may "
+        "be harder than the other. The table gives the number of observations until the error, averaged over "
+        f"{len(record['seeds']['switch'])} seeds and the last {record['smooth']} observations, is back within 10 % "
+        "of the error over the 500 before the switch.",
         "",
         "| | error before | first 100 after | observations | return: error before | first 100 after | observations |",
         "|---|---|---|---|---|---|---|",
@@ -113,10 +113,11 @@ def alarms(record: Record) -> list[str]:
     lines = [
         "## Planted anomalies",
         "",
-        "`ptncn stream` with its defaults, on streams in which single observations were spoilt. Recall is the share of "
-        "these that gave an alarm; precision their share in all alarms; false alarms are given as a share of the "
-        f"ordinary observations. The {record['echo']} observations after an anomaly are not counted: coming back from "
-        "it is a surprise as well. All passes of a stream count together: each seed draws another, and other places.",
+        "`ptncn stream` with its defaults, on streams in which single observations were replaced by anomalies. "
+        "Recall is the share of these that raised an alarm; precision is their share of all alarms; false alarms "
+        f"are a share of the ordinary observations. The {record['echo']} observations after an anomaly are not "
+        "counted, because the return from it is a surprise too. All passes of a stream are pooled: each seed draws "
+        "another stream and other places.",
         "",
         "| | what | passes | observations | anomalies | alarm rate | recall | precision | false alarms | of the rate |",
         "|---|---|---|---|---|---|---|---|---|---|",
@@ -155,7 +156,7 @@ def many(record: Record) -> list[str]:
     """Horizons and keys, next to the time of a bare step of the network."""
     ahead, used = (record[f"horizon_lines_per_{unit}_after_start"] for unit in ("second", "processor_second"))
     return [
-        f"A step of the network by itself, called from Python, took {record['bare_step_microseconds']} µs of processor "
+        f"A single step of the network, called from Python, took {record['bare_step_microseconds']} µs of processor "
         f"time in the same run; a row of this stream takes {record['row_in_bare_steps']} times as much, since the "
         f"command gives the kernel a block of rows at once. With `--horizon 1` it is {ahead['1']:,} lines a second, "
         f"with `--horizon 24` and its 552 more numbers a line {ahead['24']:,}: {ahead['1'] / ahead['24']:.2f} times "
@@ -188,29 +189,29 @@ def streams(record: Record) -> list[str]:
     return [
         "## The streams",
         "",
-        "| | what | observations | of these not scored |",
+        "| | what | observations | not scored |",
         "|---|---|---|---|",
         *(
             f"| {name} | {s['about']} | {s['observations']} | {s['tuned_on']} |"
             for name, s in record["streams"].items()
         ),
         "",
-        "The first four ship with River. Noise has a standard deviation of 0.1, so that no forecast can do better than "
-        "0.0798; Mackey-Glass has none.",
+        "The first four ship with River. Noise has a standard deviation of 0.1, so no forecast can have an error "
+        "below 0.0798; Mackey-Glass has no noise.",
         "",
     ]
 
 
 def tuning(record: Record) -> list[str]:
     lines = [
-        "## How all were tuned",
+        "## How the models were tuned",
         "",
-        f"Each model was tried with {record['trials']['ptncn']} settings. Those of River's models come from a grid, "
-        "those of the P-TNCN, the LSTM and the ESN from the same search: Optuna, ten usual settings first. Where data "
-        f"is random they are tried on {len(record['seeds']['validation'])} other draws of the whole stream, otherwise "
-        "on the first part of the stream, by the error in its second half; the one with the least error is taken. The "
-        "first part is then learnt from again, but not scored. The P-TNCN may have 64 or 128 units or two layers of "
-        "32, the LSTM 32, 64 or 128, the ESN 64, 100 or 128.",
+        f"Each model was tried with {record['trials']['ptncn']} settings: those of River's models from a grid, those "
+        "of the P-TNCN, the LSTM and the ESN from one Optuna search that starts with ten common settings. Where the "
+        f"data are random, settings are tried on {len(record['seeds']['validation'])} other draws of the whole "
+        "stream, otherwise on the first part of the stream; the one with the smallest error in the second half of "
+        "that data is taken. The first part is then learnt from again, but not scored. The P-TNCN may have 64 or "
+        "128 units or two layers of 32, the LSTM 32, 64 or 128, the ESN 64, 100 or 128.",
         "",
         "| | chosen |",
         "|---|---|",
@@ -224,8 +225,8 @@ def tuning(record: Record) -> list[str]:
 
 def _load(record: Record) -> str:
     load, cores = record["loadavg"], record["machine"]["cores"]
-    doubt = "." if load <= BUSY else ": too busy for times to be trusted."
-    return f"The load of the machine was {load} when it was taken, on {cores} cores{doubt}"
+    doubt = "." if load <= BUSY else ", too high for reliable times."
+    return f"The load average of the machine was {load} at that time, on {cores} cores{doubt}"
 
 
 def _count(observations: int | None) -> str:

@@ -24,22 +24,22 @@ def ahead(record: Record) -> list[str]:
     lines = [
         "## Forecasts 1, 12 and 24 steps ahead",
         "",
-        f"`{record['command']}`: mean absolute errors, each forecast being made before what it is about was seen. The "
-        "best is in bold. ± is the standard error, from means over twenty parts of a stream. A ≈ marks errors that are "
-        "not clearly larger than the best: the mean difference over the twenty parts is less than two of its standard "
-        "errors. `ptncn` is the default of a stream, the same on all of them; `no network` is its forecaster without "
-        "the network's states. Polls are known ahead to models that take features: `ptncn`, `SNARIMAX`, `esn-rls` and "
-        "`lstm-tbptt`. `lags` is ridge regression on 48 lags, refitted as it goes. `esn-rls` and `lstm-tbptt` "
-        "iterate their one-step forecasts; `esn direct` reads each horizon out of 100 random units, with one setting "
-        "for all streams.",
+        f"`{record['command']}`: mean absolute errors of forecasts made before their targets were seen. The best is "
+        "in bold. ± is the standard error, from means over twenty parts of a stream. ≈ marks errors that are not "
+        "clearly larger than the best: the mean difference over the twenty parts is less than two of its standard "
+        "errors. `ptncn` is the default of a stream, the same for all streams; `no network` is its forecaster "
+        "without the network's states. Models that take features (`ptncn`, `SNARIMAX`, `esn-rls` and `lstm-tbptt`) "
+        "know the polls in advance. `lags` is ridge regression on 48 lags, refitted online. `esn-rls` and "
+        "`lstm-tbptt` iterate their one-step forecasts; `esn direct` reads each horizon from 100 random units, with "
+        "one setting for all streams.",
         "",
-        "Settings of the rivals on the first seven streams are those of the table above, chosen by the error one step "
-        "ahead; on ETT and exchange rates the best of three or four, by the errors at all horizons on the part that is "
-        "not scored. The forecaster's first settings were chosen while looking at these streams; that a median and a "
-        "drift were added as experts, and how fast weights adapt, was chosen by looking at these streams and at 20 "
-        "kinds of synthetic series. The nonlinear units were chosen on other draws of the Mackey-Glass equation (seeds "
-        "5 to 8) and on four other nonlinear series, the growing season on the kinds below; both were kept after a "
-        "look at these streams. Its rank here is an optimistic one.",
+        "On the first seven streams, the settings of the rivals are those of the table above, chosen by the error "
+        "one step ahead; on ETT and exchange rates they are the best of three or four, by the errors at all "
+        "horizons on the part that is not scored. The forecaster was developed while looking at these streams: its "
+        "first settings, the addition of a median and a drift as experts, and how fast weights adapt were chosen on "
+        "them and on 20 kinds of synthetic series. The nonlinear units were chosen on other draws of the "
+        "Mackey-Glass equation (seeds 5 to 8) and on four other nonlinear series, the growing season on the kinds "
+        "below; both were kept after a look at these streams. Its rank here is therefore optimistic.",
         "",
         _verdict(results, names, complete),
         "",
@@ -103,10 +103,10 @@ def bounds(record: Record) -> list[str]:
     lines = [
         "## Bounds",
         "",
-        f"`{record['command']}`: the share of values within the bounds at the level {record['level']:g}, in blocks of "
-        "1,000 rows; every 2,500 rows a stream switches as its name says. Width is relative to constant bounds "
-        "with the same coverage in hindsight. Where the level jumps at the end of a block, the last 24 "
-        "forecasts 24 steps ahead must miss: 2.4 points that no bound can win back within the block.",
+        f"`{record['command']}`: the share of values within the bounds at the level {record['level']:g}, in blocks "
+        "of 1,000 rows; every 2,500 rows a stream switches as its name says. Width is relative to constant bounds "
+        "with the same coverage in hindsight. Where the level jumps at the end of a block, the last 24 forecasts 24 "
+        "steps ahead must miss, which costs 2.4 points that no bounds can regain within the block.",
         "",
         "| | " + " | ".join(f"{h} ahead: least, most | within 2 points | width" for h in HORIZONS) + " |",
         "|---" * (3 * len(HORIZONS) + 1) + "|",
@@ -166,7 +166,7 @@ def pictures(names: list[str]) -> list[str]:
         "",
         f"`python benchmarks/stream_pictures.py`: the last 240 rows of each stream, the forecasts made {AHEAD} steps "
         "before with their 90 % bounds, the anomaly score, and the alarms at the default rate of one in a hundred "
-        "rows. A stream in which nothing happens has its alarms too: that is what the rate asks for.",
+        "rows. Uneventful streams have alarms too, because that rate asks for them.",
         "",
     ]
     for name in names:
@@ -180,20 +180,20 @@ def anomalies(record: Record) -> list[str]:
     lines = [
         "## Anomaly scores",
         "",
-        f"`{record['command']}`. Each corpus has 58 or 59 files in the manner of the Numenta Anomaly Benchmark: loads, "
-        "requests, prices, temperatures, demand, traffic, mentions and artificial days, drawn at random, with planted "
-        "anomalies. Each file goes through `ptncn stream` with its defaults. Scores are those of that benchmark's "
-        "standard profile: 0 is a silent detector, 100 a perfect one, with one threshold for all files. ± is the "
-        "standard error, from drawing as many files with replacement.",
+        f"`{record['command']}`. Each corpus has 58 or 59 files modelled on the Numenta Anomaly Benchmark: loads, "
+        "requests, prices, temperatures, demand, traffic, mentions and artificial days, drawn at random, with "
+        "planted anomalies. Each file goes through `ptncn stream` with its defaults. Scores are those of that "
+        "benchmark's standard profile, with one threshold for all files: 0 is a silent detector, 100 a perfect one. "
+        "± is the standard error, by bootstrap over files.",
         "",
-        f"The score was chosen on these seeds of the families ({chosen}), and on an earlier generator; here they have "
-        "other seeds. Nothing was chosen on `incidents`, `held out` and `services`. Real labelled streams of these "
-        "kinds have not been tried.",
+        f"The score was developed on these seeds of the families ({chosen}), and on an earlier generator; here they "
+        "have other seeds. Nothing was chosen on `incidents`, `held out` and `services`. Real labelled streams of "
+        "these kinds were not used.",
         "",
-        "How much a family is like the real benchmark shows in simple detectors: the last column has their scores "
-        "there, where they are known (published, or measured by a user with a detector of this kind). `metrics` and "
-        "`incidents` were made so that the Gaussian, bursts and the range come near to them; on the other families "
-        "bursts and the range score less than on the real benchmark.",
+        "Simple detectors show how similar a family is to the real benchmark: the last column has their scores "
+        "there, where known (published, or measured by a user with a detector of this kind). `metrics` and "
+        "`incidents` were designed so that the Gaussian, bursts and the range come close to them; on the other "
+        "families bursts and the range score lower than on the real benchmark.",
         "",
         f"| | {' | '.join(families)} | real benchmark |",
         "|---" * (len(families) + 2) + "|",
@@ -210,7 +210,7 @@ def anomalies(record: Record) -> list[str]:
         "`copy` is the same score with the last value in place of the forecaster; the rows below it change one thing "
         "each.",
         "",
-        "Alarms a row as a share of the rate asked for, over the files of the last corpus of the first family. A "
+        "Alarms per row relative to the requested rate, over the files of the last corpus of the first family. A "
         "constant file has none.",
         "",
         "| rate, counted by | least | median | most |",
@@ -228,10 +228,10 @@ def areas(table: Record) -> list[str]:
     lines = [
         "### SKAB and MGAB, compared with River's detectors",
         "",
-        "The area under the ROC curve over rows, after the first 15 %; the best in bold. River's detectors have their "
-        "default settings, the first two behind a scaler, the last for each column, of which the largest score counts. "
-        "± is the standard error over files. Labels cover whole intervals; a score that speaks at the beginning of an "
-        "event misses most rows of them.",
+        "The area under the ROC curve over rows, after the first 15 %; the best is in bold. River's detectors have "
+        "their default settings; the first two follow a scaler, the last runs on each column, of which the largest "
+        "score counts. ± is the standard error over files. Labels cover whole intervals, so a score that rises only "
+        "at the start of an event misses most of their rows.",
         "",
         f"| | {' | '.join(detectors)} |",
         "|---" * (len(detectors) + 1) + "|",

@@ -54,6 +54,6 @@ def test_a_user_defined_learner_can_be_made_by_name_and_restored(module):
 
     learner = make("moving-average", input_size=2, output="gaussian", rate=0.5)
     learner.step(torch.tensor([[2.0, 4.0]]), learner.begin(1))
-    again = make(learner.kind, **learner.options())
+    again = make(learner.registry_name, **learner.options())
     again.restore(learner.snapshot())
     torch.testing.assert_close(again.predict(again.begin(1)), torch.tensor([[1.0, 2.0]]))

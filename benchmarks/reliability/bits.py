@@ -11,7 +11,7 @@ import torch
 from common import parser, record
 
 import ptncn
-from ptncn.checkpoint import decode
+from ptncn.checkpoint_file import decode
 
 
 def main() -> None:

@@ -172,7 +172,7 @@ class Checkpoints:
         import torch
 
         import ptncn
-        from ptncn.checkpoint import decode
+        from ptncn.checkpoint_file import decode
 
         learner, state, _ = ptncn.load(path)
         if data in self.good:
@@ -190,7 +190,7 @@ class Checkpoints:
 
     def forge(self, rng: random.Random, data: bytes) -> bytes:
         """A checkpoint with a damaged text and a valid checksum."""
-        from ptncn.checkpoint import decode, encode
+        from ptncn.checkpoint_file import decode, encode
 
         text, tensors = decode(io.BytesIO(data), len(data))
         damaged = mutate(rng, [text.encode()]).decode("utf-8", "replace")

@@ -20,7 +20,7 @@ torch.Size([1, 2])
 
 Other learners have the same methods:
 
->>> ptncn.make("lstm-tbptt", input_size=2, hidden_size=16, output="gaussian").kind
+>>> ptncn.make("lstm-tbptt", input_size=2, hidden_size=16, output="gaussian").registry_name
 'lstm-tbptt'
 
 On the command line: `ptncn --help`.

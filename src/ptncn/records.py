@@ -259,7 +259,7 @@ class Comparison:
     """p value of Wilcoxon's signed-rank test, which assumes no distribution."""
 
     @property
-    def beyond_chance(self) -> bool:
+    def significant(self) -> bool:
         """Whether both tests reject chance at 0.05."""
         return max(self.p_t, self.p_wilcoxon) < 0.05
 
@@ -267,7 +267,7 @@ class Comparison:
 def compare(ours: ArrayLike, theirs: ArrayLike) -> Comparison:
     """Paired tests over errors; entry i of both belongs to the same sequence or trial.
 
-    >>> compare([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], [1.5, 2.6, 3.4, 4.5, 5.6, 6.4, 7.5]).beyond_chance
+    >>> compare([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], [1.5, 2.6, 3.4, 4.5, 5.6, 6.4, 7.5]).significant
     True
     """
     first, second = np.asarray(ours, float), np.asarray(theirs, float)

@@ -12,7 +12,7 @@ from ptncn.cli import COMMANDS, app, load
 runner = CliRunner()
 
 
-def test_the_help_lists_every_command_with_a_line_on_it(monkeypatch):
+def test_the_help_lists_every_command_with_a_description(monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     said = runner.invoke(app, ["--help"]).output
     for name in COMMANDS:
@@ -57,7 +57,7 @@ def test_help_imports_no_command():
         ["live", "--port", "99999999"],
     ],
 )
-def test_arguments_that_cannot_be_are_refused_on_one_line(arguments):
+def test_impossible_arguments_give_one_line_errors(arguments):
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2
     assert result.stderr.startswith("Error: ")

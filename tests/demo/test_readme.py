@@ -10,6 +10,7 @@ from ptncn.demo.page import animate, shots
 from ptncn.demo.simulate import LSTM, NAMES, PTNCN, load_record
 from ptncn.experiments import EXPERIMENTS
 from ptncn.experiments.experiment import VARIANTS
+from ptncn.records import read_record
 from ptncn.report.assessment import TableCell, cells_of, number, place
 from ptncn.report.model import learner_label
 from ptncn.report.sources import gather
@@ -72,12 +73,15 @@ def results_table() -> str:
             if shown[0] is not None and shown[0].ours is not None:
                 found = [text for cell in shown for text in _numbers(cell)]
                 rows.append([f"{title}: {place(experiment, metric, column)}", scale, *found])
+    learnt = [read_record(ROOT / f"results/paper/prediction/{row}-mnist-0.json") for row in ("lstm-bptt", "ptncn-best")]
+    lstm, ptncn = (record.config["run_config"]["epochs"] for record in learnt)
     text = (
         "Lower is better. Size `paper` has the paper's data and number of units, with the preset `best` as it was when "
         "the runs were made: RMSprop for letters; for text one layer and a memory of 256, which the paper's network "
-        "does not have. Each record has its options. Size `laptop` has at most half the units and a fifth of the data, "
-        "in one pass: about an hour per table. [docs/results](docs/results/README.md) has every row, with epochs, "
-        "significance tests, and what did not reproduce."
+        f"does not have. Of digits the LSTM had {lstm} epochs and the P-TNCN {ptncn}. Each record has its options. "
+        "Size `laptop` has at most half the units and a fifth of the data, in one pass: about an hour per table. "
+        "[docs/results](docs/results/README.md) has every row, with epochs, significance tests, and what did not "
+        "reproduce."
     )
     return f"{text}\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 

@@ -83,7 +83,7 @@ class TestComparison:
         assert compare([1.0, 2.0, 4.0, np.nan], [2.0, 2.5, 4.1, np.nan]).pairs == 3
 
     def test_equal_errors_are_no_difference(self):
-        assert not compare([1.0, 2.0], [1.0, 2.0]).beyond_chance
+        assert not compare([1.0, 2.0], [1.0, 2.0]).significant
 
     def test_lists_of_different_lengths_cannot_be_paired(self):
         with pytest.raises(ValueError, match="expected two lists of one length"):

@@ -25,7 +25,7 @@ class Hoard(State):
 class Clockwork:
     """Keeps every frame; its steps take the given time and its end half a second, on a fake clock."""
 
-    kind, input_size = "clockwork", 3
+    registry_name, input_size = "clockwork", 3
 
     def __init__(self, seconds: list[float]) -> None:
         self.now, self.seconds = 0.0, iter(seconds)
@@ -107,7 +107,7 @@ def test_it_wraps_a_learner_and_is_a_meter():
     got, measured_state = run(meter, frames, learn=True, mask=mask, meters=[meter])
     assert torch.equal(expected, got)
     assert torch.equal(plain.predict(state), meter.predict(measured_state))
-    assert (meter.kind, meter.options()) == (plain.kind, plain.options())
+    assert (meter.registry_name, meter.options()) == (plain.registry_name, plain.options())
     fresh = ESN(3, 8, readout="rls", output="gaussian")
     Cost(fresh).restore(meter.snapshot())
     assert torch.equal(fresh.readout.weight, plain.readout.weight)

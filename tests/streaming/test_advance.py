@@ -35,7 +35,7 @@ def _numbers(out) -> tuple:
 def test_a_state_of_another_version_or_with_other_options_gives_a_one_line_error():
     state, _ = Advance(horizon=1)(None, [[1.0], [2.0]])
     other = state[:12] + (99).to_bytes(2, "little") + state[14:]
-    with pytest.raises(BlobError, match=r"^state of version 99; this version of ptncn reads 3$"):
+    with pytest.raises(BlobError, match=r"^state of version 99; this version of ptncn reads 4$"):
         Advance(horizon=1)(other, [[3.0]])
     with pytest.raises(BlobError, match=r"^state of a stream with other options$"):
         Advance(horizon=2)(state, [[3.0]])

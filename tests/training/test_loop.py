@@ -16,7 +16,7 @@ from ptncn.training import evaluate, run
 class Diary:
     """Predicts the sum of the observations of a row, and records every call."""
 
-    kind, input_size = "diary", 2
+    registry_name, input_size = "diary", 2
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []

@@ -33,7 +33,7 @@ class LazyGroup(TyperGroup):
     """Imports a command only when it is called, so that `ptncn --help` is quick."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run a command; what is wrong with its arguments is said on one line, as all other errors."""
+        """Run a command; errors in its arguments are printed on one line, like all others."""
         if not extra.get("standalone_mode", True):
             return super().main(*args, **extra)
         try:

@@ -155,7 +155,7 @@ def parse_value(text: str) -> Any:
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about what looks like a number and is none
+            warnings.simplefilter("ignore")  # Python warns about text that resembles a number
             return ast.literal_eval(_Words().visit(ast.parse(text.strip(), mode="eval")))
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return text

@@ -51,7 +51,7 @@ def evaluate(
             name=split, data=chosen, metrics=splits.metrics, batch_size=batch_size, learn=learn, limit=sequences
         )
         phased = PhasedRun(
-            name=f"eval/{learner.kind}/{Path(data).name}",
+            name=f"eval/{learner.registry_name}/{Path(data).name}",
             config={"network": str(network), "learn": learn, "batch_size": batch_size},
             start=lambda: learner,
             phases=(phase,),
@@ -69,4 +69,4 @@ def evaluate(
         typer.echo(json.dumps(metrics))
         return
     source = splits.source if splits.source == data else f"{splits.source}, in place of {data},"
-    typer.echo(f"{learner.kind} on {source} {split}: " + ", ".join(f"{k} {v:.4g}" for k, v in metrics.items()))
+    typer.echo(f"{learner.registry_name} on {source} {split}: " + ", ".join(f"{k} {v:.4g}" for k, v in metrics.items()))

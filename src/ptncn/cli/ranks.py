@@ -38,7 +38,7 @@ class RankGroup(ProcessGroup):
     def share(self, learner: Learner, key: str) -> Learner:
         net = learner.net if isinstance(learner, DataParallel) else learner
         if not isinstance(net, PTNCN):
-            raise RanksError(f"--ranks: expected the learner ptncn, got {learner.kind}")
+            raise RanksError(f"--ranks: expected the learner ptncn, got {learner.registry_name}")
         self.ranks.check_same({"data and settings": key})
         if isinstance(learner, DataParallel):
             return cast(Learner, learner)

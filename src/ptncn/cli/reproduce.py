@@ -207,7 +207,7 @@ def _comparison_lines(experiment: Experiment, records: Sequence[Record]) -> list
             continue
         found = _compare(reference, record, *experiment.compared_by)
         if found is not None:
-            verdict = "beyond chance" if found.beyond_chance else "may be chance"
+            verdict = "significant" if found.significant else "not significant"
             lines.append(
                 f"{ours} − {record.row} on {record.data}, seed {record.seed}, {' '.join(experiment.compared_by)}: "
                 f"{found.difference:+.3f} [{found.low:+.3f}, {found.high:+.3f}] over {found.pairs} sequences, {verdict}"

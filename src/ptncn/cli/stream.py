@@ -314,7 +314,7 @@ def _run(session: Session, writing: Writing, notices: Notices) -> None:
     with CheckpointLock(checkpoint):
         if os.path.exists(checkpoint):
             if not writing.resume:
-                raise StreamError(f"{checkpoint}: exists already; --resume continues it, another name starts anew")
+                raise StreamError(f"{checkpoint}: exists already; --resume continues it, another name starts a new one")
             session.resume(live=writing.continues)
         elif writing.resume:
             notices.notice(f"{checkpoint}: no checkpoint yet; starting at the beginning")

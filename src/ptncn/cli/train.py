@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from dataclasses import replace
 from functools import partial
@@ -15,6 +16,7 @@ from ptncn import checkpoint
 from ptncn.cli.common import OPTION_HELP, note, one_line_errors, parse_options, say_how_to_continue
 from ptncn.cli.ranks import join_ranks, start_ranks
 from ptncn.data.registry import trainable
+from ptncn.distributed import RanksError
 from ptncn.experiments.config import find_config
 from ptncn.experiments.launcher import perform
 from ptncn.experiments.run import Interrupted, Reporter, RunContext, RunSpec, Stop
@@ -96,8 +98,10 @@ def train(
                     say_how_to_continue()
                 raise typer.Exit(130) from None
         if record.status != "finished":
-            if not first and record.notes[-1].startswith("RanksError"):
-                raise typer.Exit(1)  # the first rank prints the error
+            if record.notes[-1].startswith("RanksError: "):  # all ranks have it; one of each host prints it
+                if int(os.environ.get("LOCAL_RANK", 0)) > 0:
+                    raise typer.Exit(1)
+                raise RanksError(record.notes[-1].removeprefix("RanksError: "))
             raise ValueError("; ".join(record.notes))
         if not first:
             return

@@ -52,7 +52,7 @@ def make_learners(units: Sequence[int], seed: int) -> dict[str, Learner]:
 def count_weights(learner: Learner) -> int:
     """The number of weights and biases, including those that do not learn."""
     if not isinstance(learner, nn.Module):
-        raise TypeError(f"{learner.kind}: expected a PyTorch module, got {type(learner).__name__}")
+        raise TypeError(f"{learner.registry_name}: expected a PyTorch module, got {type(learner).__name__}")
     return sum(weight.numel() for weight in learner.parameters())
 
 

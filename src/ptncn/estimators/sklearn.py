@@ -93,7 +93,7 @@ class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Start anew and learn from the rows of `X` and, if there are targets, of `y`."""
+        """Reset, then learn from the rows of `X` and, if there are targets, of `y`."""
         if self.passes < 1:
             raise ValueError(f"passes: expected at least 1, got {self.passes}")
         rows, targets = self._check(X, y, reset=True)
@@ -262,7 +262,7 @@ class StreamRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Start anew and learn from the rows of `X` and `y`."""
+        """Reset, then learn from the rows of `X` and `y`."""
         return self._learn(X, y, reset=True)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:

@@ -163,7 +163,7 @@ GROWTH = FigureSpec(
 )
 
 PAGE = PageSpec(
-    title="Appendix: what a step costs",
+    title="Appendix: the cost of a step",
     question="How do the time and memory of learning grow with units, layers and the length of a sequence? The paper "
     "gives bounds; here every learner is measured.",
     metrics=(

@@ -109,7 +109,7 @@ def _errors(metric: str, column: str) -> ErrorKey:
 PAGE = PageSpec(
     title="Table II: three tasks, one video at a time",
     question="How much of the first task remains after the second and third have been learnt? Digits, then letters, "
-    "then clothes: each video is seen once, one at a time, without a signal at a change.",
+    "then clothes. Each video is seen once, one at a time, and the learner is not told when the task changes.",
     metrics=(
         SE + " Measured on the test set of each task after each task.",
         "**average**: final SE over all tasks. **forgetting**: how much SE rose on a task since it was learnt. "
@@ -122,7 +122,10 @@ PAGE = PageSpec(
         "forward_transfer": "forward transfer",
         "prequential_se": "prequential SE",
     },
-    unstated=("The step size is constant: a learner that does not know when a task ends cannot decay towards it.",),
+    unstated=(
+        "The step size is constant, because a learner that does not know when a task ends cannot decay its step size "
+        "towards that end.",
+    ),
     errors=_errors,
     paper_config=lambda record: SCALES["paper"].values(),
     figures=(PREQUENTIAL_CURVES, FigureSpec("matrices")),

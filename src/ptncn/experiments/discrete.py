@@ -35,13 +35,13 @@ SCALES = {"smoke": StreamConfig(steps=3_000), "laptop": StreamConfig(), "paper":
 """The full experiment takes half a minute, so only the smoke test is shorter."""
 
 VARIANTS = {
-    "sign": Row("ptncn", {"activation": "sign"}, "P-TNCN of signs"),
+    "sign": Row("ptncn", {"activation": "sign"}, "P-TNCN (sign)"),
     # With weights of 0.025, tanh stays in its linear range and the errors that E feeds back are tiny, so the network
     # adapts ten times as slowly. Signs do not depend on the size of the weights.
     "tanh": Row(
         "ptncn",
         {"activation": "tanh", "weight_std": 0.3, "error_weight_std": 0.3, "error_rule": "transpose"},
-        "P-TNCN of tanh",
+        "P-TNCN (tanh)",
     ),
     "cosine": Row("ptncn", {}, "the cosine without noise"),
     "untrained": Row("ptncn", {"activation": "sign"}, "not trained"),
@@ -89,7 +89,7 @@ def cells(record: Record) -> Cells:
 
 
 PAGE = PageSpec(
-    title="Appendix: a network of signs",
+    title="Appendix: sign units",
     question="Can the network learn online with sign units, which have no derivative? It predicts a noisy cosine and "
     "is compared with tanh units, with the cosine without noise, and with an untrained network.",
     metrics=("**prequential SE**: squared error of each step, tested before it is learnt, mean over the stream.",),

@@ -15,7 +15,9 @@ from ptncn.records import Record
 from ptncn.registry import unknown
 
 SE = "**SE**: squared error, summed over the pixels of a frame, mean over frames and sequences. Lower is better."
-CE = "**CE**: cross-entropy in nats, summed and averaged in the same way. Lower is better."
+CE = (
+    "**CE**: cross-entropy in nats, summed over the pixels of a frame, mean over frames and sequences. Lower is better."
+)
 NETWORK = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13)
 """The numbers in docs/choices.md that concern the P-TNCN."""
 

@@ -69,7 +69,7 @@ def _carry_out(spec: RunSpec, only_train: bool, options: LaunchOptions, stop: St
             train(spec, context)
         except (Interrupted, KeyboardInterrupt):
             raise
-        except Exception as error:  # the run that needs it fails likewise, and its record says why
+        except Exception as error:  # the run that needs it fails too, and its record says why
             context.reporter.say(f"{_name(spec, only_train)}: {type(error).__name__}: {error}")
 
 

@@ -52,9 +52,9 @@ def sgd_options(learner: str) -> dict[str, Any]:
 
 def with_sgd(learner: Learner) -> Learner:
     """The same weights under SGD, without moments and schedules."""
-    fresh = make(learner.kind, **{**learner.options(), **sgd_options(learner.kind)})
+    fresh = make(learner.registry_name, **{**learner.options(), **sgd_options(learner.registry_name)})
     if not (isinstance(fresh, nn.Module) and isinstance(learner, nn.Module)):
-        raise TypeError(f"{learner.kind}: expected a PyTorch module, got {type(learner).__name__}")
+        raise TypeError(f"{learner.registry_name}: expected a PyTorch module, got {type(learner).__name__}")
     fresh.load_state_dict(learner.state_dict())
     return fresh
 

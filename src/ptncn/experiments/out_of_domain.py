@@ -46,7 +46,7 @@ def cells(record: Record) -> Cells:
 
 
 PAGE = PageSpec(
-    title="Appendix: one and three objects after two",
+    title="Appendix: one and three objects after training on two",
     question="Networks trained on two objects predict one and three, with frozen weights. The paper shows frames and "
     "gives no numbers; two objects are included for comparison.",
     errors=lambda metric, column: (f"objects/{column.rpartition(' ')[2]}", metric),

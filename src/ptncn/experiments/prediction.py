@@ -128,7 +128,7 @@ PAGE = PageSpec(
         "The paper gives neither the epochs nor the size of the validation set nor the schedule of the step size; the "
         "table of sizes has those used here.",
         "Step sizes of all learners were chosen on validation data, never on test data.",
-        "“Last frame again” is not in the paper: a learner that does not beat it has learnt nothing.",
+        "“Repeat last frame” is not in the paper: a learner that does not beat it has learnt nothing.",
         "Penn Treebank is read one sentence per sequence. “Penn Treebank, continuous” carries the state from sentence "
         "to sentence, as most published numbers do; the two are not comparable.",
     ),

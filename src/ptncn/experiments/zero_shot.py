@@ -41,7 +41,7 @@ def training(spec: RunSpec) -> RunSpec:
 
 def without_correction(network: Learner) -> Learner:
     """A copy of a P-TNCN with the same weights that does not correct its states."""
-    copy = make(network.kind, **{**network.options(), "beta": 0.0, "gamma": 0.0, "lam": 0.0})
+    copy = make(network.registry_name, **{**network.options(), "beta": 0.0, "gamma": 0.0, "lam": 0.0})
     copy.restore(network.snapshot())
     return copy
 
@@ -88,7 +88,7 @@ def cells(record: Record) -> Cells:
 
 
 PAGE = PageSpec(
-    title="Table III: objects never seen, weights frozen",
+    title="Table III: unseen objects, frozen weights",
     question="How well does a network trained on digits predict letters, and the other way round, with frozen weights? "
     "The P-TNCN still corrects its states.",
     errors=lambda metric, column: ("test", metric),
@@ -97,7 +97,7 @@ PAGE = PageSpec(
 
 EXPERIMENT = Experiment(
     name="zero-shot",
-    about="table III: objects never seen before, with frozen weights",
+    about="table III: unseen objects, with frozen weights",
     rows=dict.fromkeys(DIRECTIONS, (*TRANSFER_ROWS, f"ptncn-best{UNCORRECTED}")),
     variants={
         **VARIANTS,

@@ -82,7 +82,7 @@ class Wrapper:
 
     def __init__(self, learner: Learner) -> None:
         self.learner = learner
-        self.kind, self.input_size = learner.kind, learner.input_size
+        self.registry_name, self.input_size = learner.registry_name, learner.input_size
 
     def begin(self, batch_size: int) -> Any:
         return self.learner.begin(batch_size)

@@ -123,7 +123,7 @@ def _ratio(total: float | Tensor, count: float | Tensor) -> float:
 class TaskMatrix:
     """Losses on every task, before any training and after each task, in the order of learning.
 
-    R[i][j] is the loss on task j after i tasks; row 0 is the untrained learner. The names follow Avalanche, the signs
+    `R[i][j]` is the loss on task j after i tasks; row 0 is the untrained learner. The names follow Avalanche, the signs
     are those for losses: positive forgetting is bad, positive transfer is good.
 
     >>> matrix = TaskMatrix(["mnist", "fashion"])

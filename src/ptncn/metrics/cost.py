@@ -173,9 +173,10 @@ class GradientMeter(Wrapper):
     def __init__(self, learner: Any) -> None:
         if not isinstance(learner, RecurrentLearner) or not learner.reads_state:
             raise TypeError(
-                f"{getattr(learner, 'kind', type(learner).__name__)!r} cannot be measured: the exact gradient is known "
-                "only for cells with a linear readout that learn by gradients, such as 'lstm-uoro'; the P-TNCN follows "
-                "local rules, an ESN does not train its recurrent weights, and attention and decoders are not covered"
+                f"{getattr(learner, 'registry_name', type(learner).__name__)!r} cannot be measured: "
+                "the exact gradient is known only for cells with a linear readout that learn by gradients, such as "
+                "'lstm-uoro'; the P-TNCN follows local rules, an ESN does not train its recurrent weights, and "
+                "attention and decoders are not covered"
             )
         super().__init__(learner)
         self.learner: RecurrentLearner = learner
@@ -194,8 +195,8 @@ class GradientMeter(Wrapper):
             raise ValueError("state: expected the last one from begin(); the meter follows one batch at a time")
         if self._pending and not learn:
             raise ValueError(
-                f"a frozen step while {len(self._pending)} steps wait for the next update of {self.kind!r}: call end() "
-                "first, or keep learning"
+                f"a frozen step while {len(self._pending)} steps wait for the next update of {self.registry_name!r}: "
+                "call end() first, or keep learning"
             )
         like = self.learner.readout.weight
         checked = check_mask(mask, state.batch_size, like.device)

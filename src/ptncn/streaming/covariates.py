@@ -156,7 +156,7 @@ class Covariates:
         return {name: values[list(slots)] for name, values in self._parts.items()} if self.features else {}
 
     def restore(self, slots: Sequence[int], state: Mapping[str, Any]) -> None:
-        """A stream with another horizon starts anew."""
+        """A stream with another horizon starts over."""
         if state and state["made"].shape[1] != self._horizon:
             for slot in slots:
                 self.reset(slot)

@@ -99,7 +99,9 @@ class DriftListener:
     def check(self, learner: Learner) -> None:
         """Raise an error if the action needs a step size that the learner does not have."""
         if self.action == "raise-lr" and not hasattr(learner, "lr"):
-            raise StreamError(f"the learner {learner.kind!r} has no step size `lr` that could be raised at a drift")
+            raise StreamError(
+                f"the learner {learner.registry_name!r} has no step size `lr` that could be raised at a drift"
+            )
 
     def listen(self, surprise: float, learner: Learner) -> bool:
         """Whether a drift is detected at this surprise."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ptncn.checkpoint import check_like, check_state
+from ptncn.checkpoint import check_like, restore_state, stored_fields
 from ptncn.learner import Learner
 from ptncn.streaming.calibration import Calibrator
 from ptncn.streaming.columns import Columns, Vector
@@ -219,7 +219,7 @@ class LearnerEngine:
         state = cell.predictor.state
         return {
             "learner": None if self.shared else cell.predictor.learner.snapshot(),
-            "state": {field.name: getattr(state, field.name) for field in dataclasses.fields(state)},
+            "state": stored_fields(state),
             "predictor": cell.predictor.tree(),
             "surprise": cell.surprise.tree(),
             "calibrator": cell.calibrator.tree(),
@@ -232,8 +232,7 @@ class LearnerEngine:
             check_like(state["learner"], learner.snapshot(), "learner")
             learner.restore(state["learner"])
         fresh = learner.begin(1)
-        check_state(state["state"], fresh)
-        cell.predictor.load_tree(state["predictor"], type(fresh)(**state["state"]))
+        cell.predictor.load_tree(state["predictor"], restore_state(state["state"], fresh))
         cell.surprise.load_tree(state["surprise"])
         cell.calibrator.load_tree(state["calibrator"])
         cell.pending = state["pending"]

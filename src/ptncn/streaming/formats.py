@@ -35,12 +35,14 @@ class Field:
         values: one per row.
         kind: "whole" numbers; "exact" floats with all digits; "float" with nine; "text", empty for None; "flag", 0 or
             1. NaN is written as an empty field.
+        origin: an array (n, …) of which the values are a column, and which one; neighbours are then copied together.
     """
 
     name: str
     path: tuple[str | int, ...]
     values: Sequence[Any] | NDArray[Any]
     kind: Literal["whole", "exact", "float", "text", "flag"]
+    origin: tuple[NDArray[Any], int] | None = None
 
 
 Table = list[Field]
@@ -101,7 +103,7 @@ def _lines(literals: list[str], table: Table, nothing: str, text: Callable[[Any]
         if field.kind == "float":
             while end < len(table) and table[end].kind == "float":
                 end += 1
-            columns.append(format_floats([each.values for each in table[at:end]], literals[at + 1 : end], nothing))
+            columns.append(_format_rows(_gather(table[at:end]), literals[at + 1 : end], nothing))
         elif field.kind == "exact":
             columns.append([nothing if value != value else repr(value) for value in np.asarray(field.values).tolist()])
         elif field.kind == "text":
@@ -115,6 +117,26 @@ def _lines(literals: list[str], table: Table, nothing: str, text: Callable[[Any]
     return "".join([template % row for row in zip(*columns, strict=True)])
 
 
+def _gather(fields: Table) -> NDArray[np.float64]:
+    """(n, fields) their values."""
+    values, at = np.empty((len(fields[0].values), len(fields))), 0
+    while at < len(fields):
+        end, origin = at + 1, fields[at].origin
+        if origin is None:
+            values[:, at] = fields[at].values
+        else:
+            whole, column = origin
+            while end < len(fields) and _continues(fields[end].origin, whole, column + end - at):
+                end += 1
+            values[:, at:end] = whole[:, column : column + end - at]
+        at = end
+    return values
+
+
+def _continues(origin: tuple[NDArray[Any], int] | None, whole: NDArray[Any], column: int) -> bool:
+    return origin is not None and origin[0] is whole and origin[1] == column
+
+
 def format_floats(columns: Sequence[Sequence[float] | NDArray[Any]], between: Sequence[str], nothing: str) -> list[str]:
     """Format the rows of some columns with nine digits, separated by `between`; NaN becomes `nothing`.
 
@@ -122,6 +144,10 @@ def format_floats(columns: Sequence[Sequence[float] | NDArray[Any]], between: Se
     ['0.1;-', '1e+20;-2.5']
     """
     values = np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
+    return _format_rows(values, between, nothing)
+
+
+def _format_rows(values: NDArray[np.float64], between: Sequence[str], nothing: str) -> list[str]:
     library = _load_formatter()
     if library is None or not values.size:
         parts = [[nothing if value != value else f"{value:.9g}" for value in column.tolist()] for column in values.T]

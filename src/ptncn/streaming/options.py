@@ -169,7 +169,7 @@ def default_learner(
 ) -> Learner:
     """A learner for scaled observations.
 
-    >>> default_learner(8).kind
+    >>> default_learner(8).registry_name
     'ptncn'
     """
     settings: dict[str, Any] = {"output": "gaussian", "seed": seed}

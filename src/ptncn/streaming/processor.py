@@ -296,11 +296,10 @@ class Processor:
         return self._place([key] if key is not None else None, [0])[0]
 
     def _describe_learner(self) -> dict[str, Any]:
-        """What the learner was made with: copying it out of the engine only for that would cost a stream dearly that is
-        saved after a few rows."""
+        """The name and options of the learner, cached because copying it out of the engine is slow."""
         if self._described is None or self._described[0] is not self._engine:
             learner = self.learner
-            self._described = self._engine, {"kind": learner.kind, "options": learner.options()}
+            self._described = self._engine, {"kind": learner.registry_name, "options": learner.options()}
         return self._described[1]
 
     def _tree(self) -> dict[str, Any]:
@@ -320,9 +319,9 @@ class Processor:
         }
 
     def _load_tree(self, tree: Mapping[str, Any]) -> None:
-        kind, options = tree["learner"]["kind"], tree["learner"]["options"]
+        name, options = tree["learner"]["kind"], tree["learner"]["options"]
         self.columns.load_tree(tree["columns"])
-        self.network = lambda inputs: make(kind, **options)
+        self.network = lambda inputs: make(name, **options)
         made_for = tree["learner"], tree["forecaster"], tree["columns"]
         if self._made_for != made_for:
             self._make_engine(None if tree["forecaster"] else self.network)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -185,12 +186,7 @@ class Results:
         table.append(Field("timestamp", ("timestamp",), self.timestamps or [None] * n, "text"))
         table += self._fields(self.observed, "", ("observed",), "exact")
         table += self._fields(steps.predicted, ".predicted", ("predicted",), "float", when=0)
-        for step in range(steps.forecast.shape[1]):
-            name = f".ahead{step + 1}"
-            table += self._fields(steps.forecast[:, step], name, ("forecast", step), "float")
-            if steps.lower.shape[1]:
-                table += self._fields(steps.lower[:, step], f"{name}.lower", ("lower", step), "float")
-                table += self._fields(steps.upper[:, step], f"{name}.upper", ("upper", step), "float")
+        table += self._ahead()
         table.append(Field("surprise", ("surprise",), steps.surprise, "float"))
         if len(names) > 1:
             parts = self.parts()
@@ -220,12 +216,37 @@ class Results:
         ]
         return table
 
+    def _ahead(self) -> Table:
+        """The forecasts and their bounds, step by step."""
+        names, steps = self.columns.names, self.steps
+        parts = [steps.forecast, steps.lower, steps.upper] if steps.lower.shape[1] else [steps.forecast]
+        places = _places_ahead(tuple(names), steps.forecast.shape[1], len(parts))
+        if not any(name in self.columns.categories for name in names):  # most tables: copied at once
+            whole = np.stack(parts, axis=2).reshape(len(self), -1)
+            return [Field(*place, whole[:, i], "float", (whole, i)) for i, place in enumerate(places)]
+        values = [self.split(part[:, step]) for step in range(steps.forecast.shape[1]) for part in parts]
+        kinds: dict[str, Any] = {name: "text" if name in self.columns.categories else "float" for name in names}
+        owned = [(name, own) for each in values for name, own in each.items()]
+        return [Field(*place, own, kinds[name]) for place, (name, own) in zip(places, owned, strict=True)]
+
     def split(self, entries: Vector, when: int = 1) -> dict[str, Any]:
         """(n, w) entries by target, with the categories known before the row (`when` = 0) or after it."""
         return self.columns.split(entries, self.keys, {name: counts[:, when] for name, counts in self.known.items()})
 
     def _fields(self, entries: Vector, suffix: str, path: tuple[str | int, ...], kind: Any, *, when: int = 1) -> Table:
         return target_fields(self.columns, self.split(entries, when), suffix, path, kind)
+
+
+@lru_cache(8)
+def _places_ahead(names: tuple[str, ...], horizon: int, parts: int) -> list[tuple[str, tuple[str | int, ...]]]:
+    """Names and paths of the fields of a forecast: for each step the forecast of each target, then its bounds."""
+    kinds = (("forecast", ""), ("lower", ".lower"), ("upper", ".upper"))[:parts]
+    return [
+        (f"{name}.ahead{step + 1}{suffix}", (kind, step, name))
+        for step in range(horizon)
+        for kind, suffix in kinds
+        for name in names
+    ]
 
 
 def target_fields(

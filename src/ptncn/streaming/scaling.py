@@ -31,7 +31,7 @@ class RobustScaler:
 
     Location and scale start as the median and the median absolute deviation of the first 32 values. From then on mean
     and variance follow with a memory of `memory` values, each clipped at six scales [^1]. After 32 clipped values in a
-    row, both are estimated anew from these. Memory is constant, and the same values give the same numbers.
+    row, both are estimated again from these. Memory is constant, and the same values give the same numbers.
 
     [^1]: Huber: Robust estimation of a location parameter. Annals of Mathematical Statistics 35, 1964.
 

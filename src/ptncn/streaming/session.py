@@ -287,6 +287,7 @@ class Session:
         """The signal that ended the session, if one did."""
         self._out = out
         self._header = ""
+        self._names: list[str] = []
         self._resume_at: int | None = None
         self._saved_at = 0
         self._status: StatusLine | None = None
@@ -344,10 +345,12 @@ class Session:
 
     def _write(self, results: Results, output: Output) -> None:
         table = results.table()
-        header = self.writer.header(table)
-        if header != self._header:
-            output.write(header)
-            self._header = header
+        names = [field.name for field in table]
+        if names != self._names:
+            self._names, header = names, self.writer.header(table)
+            if header != self._header:
+                output.write(header)
+                self._header = header
         output.write(self.writer.lines(table))
         if self._status is not None:
             self._status.update(results.steps.anomaly.tolist())

@@ -49,7 +49,7 @@ class Source(Protocol):
         """The position after the first `count` rows of the last block (None: all), as plain values for `seek`."""
 
     def seek(self, position: Mapping[str, Any], *, live: bool = False) -> None:
-        """Continue from a position of the same source, reopened. `live`: a pipe that continues there by itself."""
+        """Continue from a position of the same source, reopened. `live`: a pipe that is already there."""
 
 
 class IterableSource:

@@ -31,7 +31,7 @@ from ptncn.checkpoint import CheckpointError
 from ptncn.streaming.sources import StreamError
 
 MAGIC = b"ptncn-stream"
-VERSION = 3
+VERSION = 4
 KINDS = ("f8", "f4", "i8", "i4", "u1", "b1")
 """The types of arrays."""
 HEAD = struct.Struct("<12sHIQ")  # magic, version, CRC-32 of what follows, bytes of JSON

@@ -137,7 +137,7 @@ class Stream(Processor):
 
     def load(self, path: str | os.PathLike[str], *, live: bool = False) -> Any:
         """Continue from a file of `save` with the next observation of the source. The learner comes from the file.
-        `live`: the source is a pipe that continues there by itself. Returns the saved `extra`."""
+        `live`: the source is a pipe that is already at that position. Returns the saved `extra`."""
         tree = read_checkpoint(path)
         try:
             self._load_tree(tree)

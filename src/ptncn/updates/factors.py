@@ -113,7 +113,7 @@ def multiply(x: Tensor, weight: Tensor, rows: int) -> Tensor:
 
 
 def add_outer(weight: Tensor, pre: Tensor, post: Tensor, scale: float, keep: float) -> None:
-    """weight = keep · weight + scale · preᵀ post; likewise the same for each element by itself."""
+    """weight = keep · weight + scale · preᵀ post; here too, the bits of an element do not depend on others."""
     same = pre.dtype == post.dtype == weight.dtype and 0 not in (*pre.shape, *post.shape)
     if len(pre) <= 2 * FEW and same and weight.is_cpu and weight.is_contiguous() and kernels.load() is not None:
         rule = kernels.structure("Rule")(optimizer=0, keep=keep, rate=-scale)  # plain descent

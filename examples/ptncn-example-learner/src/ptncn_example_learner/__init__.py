@@ -31,7 +31,7 @@ class LinearAR:
     torch.Size([1, 2])
     """
 
-    kind = "linear-ar"
+    registry_name = "linear-ar"
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class LinearAR:
     def _check_state(self, state: LinearState) -> None:
         expected = (getattr(state, "batch_size", 0), self.hidden_size, self.input_size)
         if not isinstance(state, LinearState) or state.lags.shape != expected:
-            raise ValueError(f"state: expected one from begin() of {self.kind!r}, got another learner's")
+            raise ValueError(f"state: expected one from begin() of {self.registry_name!r}, got another learner's")
 
 
 ENTRY = Entry(

@@ -16,12 +16,12 @@ BEYOND = 0.05
 LEAST_EVENT, LEAST_PAST, PAST_STEP = 1.0, 2.0, 0.5
 """Smallest nines of an event; the first class of past events, and the step between classes."""
 LONG = 2000
-"""Rows over which the usual change from one value to the next is measured, and how many rows have one."""
+"""Rows over which the usual change from one value to the next is measured, and the share of rows that change."""
 MOSTLY, EXPECTED = 0.5, 0.5
-"""Where fewer rows than this share have another value than the row before, one that does not is as usual, unless the
-error is more than this share of a usual change: then one was expected."""
+"""Where fewer rows than this share change their value, a row without a change is usual, unless the error exceeds this
+share of a usual change: then a change was expected."""
 STIRRING = 2.0
-"""Changes that are usual in a quiet while, at least: with fewer, nothing is no news."""
+"""Least number of usual changes in a quiet window: with fewer, a window without any is not unusual."""
 FIRST_BUDGET, MOST_BUDGET = 0.6, 5.0
 """Alarms that are due: initially, and at most, after a long time without any. While some are due, the threshold falls
 faster; after too many, an alarm raises it farther."""
