@@ -34,7 +34,7 @@ unit: setup    ## pytest
 
 test-spark: setup ## install pyspark and run the Spark tests; needs Java 17
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,spark]'
-	$(BIN)/python -c 'from ptncn.spark.session import check_java; check_java()'
+	$(BIN)/python -c 'from ptncn.spark.forecasts import check_java; check_java()'
 	$(BIN)/python -m pytest -q tests/spark tests/examples
 
 fuzz: setup    ## test properties with new random examples, and readers with damaged files; SEED=… repeats a run

@@ -8,7 +8,7 @@ import torch
 
 import ptncn
 from ptncn import PTNCN
-from ptncn.cli.ranks import RankGroup
+from ptncn.cli.train import RankGroup
 from ptncn.distributed import DataParallel, LayerParallel, RanksError, connect
 
 

@@ -31,7 +31,7 @@ def feed(count, key=None, start="2026-01-01"):
 
 
 def watched(rows, **options):
-    """A page that has seen a whole stream, and the blocks that it saw."""
+    """A page that has shown a whole stream, and the blocks of results that it was given."""
     page = StreamPage(Stream(rows, horizon=3, **options), "feed.csv")
     blocks = []
     while (results := page.stream.read(64)) is not None:
@@ -40,7 +40,7 @@ def watched(rows, **options):
     return page, blocks
 
 
-def say(page, visitor, kind, value=None):
+def send(page, visitor, kind, value=None):
     page.receive(parse(json.dumps({"type": kind, "value": value}), page.checks), visitor)
 
 
@@ -53,7 +53,7 @@ def header_of(news):
 def look(page, **view):
     """The header, the rows and the forecasts that a new visitor gets."""
     visitor = Visitor()
-    say(page, visitor, "view", {"points": 4000, **view})
+    send(page, visitor, "view", {"points": 4000, **view})
     (message,) = page.news(visitor)
     header = header_of([message])
     (length,) = struct.unpack("<I", message[:4])
@@ -146,12 +146,12 @@ def test_alarms_are_listed_and_acknowledged_once_for_all():
     jumps = [alarm for alarm in header["alarms"] if alarm["row"] % 150 == 120]
     assert jumps
     assert all(alarm["cause"] == "a" and "had a larger error" in alarm["why"] for alarm in jumps)
-    for _ in range(2):  # a second time changes nothing
-        say(page, Visitor(), "acknowledge", int(places[0]))
+    for _ in range(2):  # the second time has no effect
+        send(page, Visitor(), "acknowledge", int(places[0]))
         header, _, _ = look(page)
         assert header["open_alarms"] == len(places) - 1
         assert header["alarms"][-1]["acknowledged"]
-    say(page, Visitor(), "acknowledge_all")
+    send(page, Visitor(), "acknowledge_all")
     assert look(page)[0]["open_alarms"] == 0
     assert page._tracks[""].trouble == 0
 
@@ -165,11 +165,11 @@ def test_keys_with_the_severest_open_alarms_come_first_and_each_has_its_own_rows
     assert severity[keys == "wild"].sum() > severity[keys == "calm"].sum()
     counts = {name: (severity[keys == name] > 0).sum() for name in ("wild", "calm")}
     assert {each["key"]: each["alarms"] for each in header["keys"]} == counts
-    assert header["key"] == "wild"  # what is in most trouble is shown unless a visitor chooses
+    assert header["key"] == "wild"  # shown until a visitor chooses another key
     observed = np.concatenate([block.observed for block in blocks])
     assert rows[:, TARGETS].tolist() == observed[keys == "wild", 0].tolist()
     assert look(page, key="calm")[1][:, TARGETS].tolist() == observed[keys == "calm", 0].tolist()
-    assert look(page, key="nobody")[0]["rows"] == 0
+    assert look(page, key="unknown")[0]["rows"] == 0
 
 
 def test_many_keys_stay_within_bounds(monkeypatch):
@@ -195,31 +195,48 @@ def test_targets_that_do_not_fit_are_named(monkeypatch):
     assert (header["targets"], header["not_drawn"]) == (["a"], ["b"])
 
 
-def test_visitors_see_when_no_row_arrives():
+class Clock:
+    """A clock that a test moves."""
+
+    now = 1000.0
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+def test_visitors_see_when_no_row_arrives(clock):
     page, _ = watched(feed(50))
     visitor = Visitor()
-    say(page, visitor, "view", {"points": 100})
+    send(page, visitor, "view", {"points": 100})
     assert header_of(page.news(visitor))["silent"] is None
-    visitor.view["due"] = 0.0
+    clock.now += 1
     assert page.news(visitor) == []  # nothing new
-    page._came -= 60
+    clock.now += 60
     header = header_of(page.news(visitor))
-    assert 60 <= header["silent"] < 65
+    assert header["silent"] == pytest.approx(61)
     assert header["rate"] is None
     page.finish()
-    visitor.view["due"] = 0.0
+    clock.now += 1
     page.news(visitor)
-    page._came -= 60
-    visitor.view["due"] = 0.0
-    assert page.news(visitor) == []  # it has ended, so that nothing more is waited for
+    clock.now += 60
+    assert page.news(visitor) == []  # the stream has ended, so no row is expected
 
 
-def test_a_slow_replay_shows_when_the_next_row_is_due():
-    page = StreamPage(Stream(feed(50)), "feed.csv", Pace("0.01/s"))
+def test_a_slow_replay_shows_when_the_next_row_is_due(clock):
+    page = StreamPage(Stream(feed(50)), "feed.csv", Pace("0.01/s", clock.monotonic))
     page.observe(page.stream.read(1))
     page.pace.took(1, 0.0)
-    assert 95 < look(page)[0]["wait"] <= 100
-    assert look(page)[0]["silent"] is None
+    clock.now += 2
+    header = look(page)[0]
+    assert header["wait"] == pytest.approx(98)
+    assert header["silent"] is None
 
 
 def test_the_download_has_every_visible_row(seen):
@@ -256,8 +273,8 @@ def test_a_replay_gives_the_results_of_the_stream(seen):
     assert page.ended
     assert page.problem is None
     ours, theirs = look(page)[1], look(seen[0])[1]
-    by_block = {5, *(TARGETS + EACH * target + part for target in (0, 1) for part in (4, 5))}  # followed block by block
-    columns = [column for column in range(theirs.shape[1]) if column not in by_block]
+    per_block = {5, *(TARGETS + EACH * target + part for target in (0, 1) for part in (4, 5))}  # updated once per block
+    columns = [column for column in range(theirs.shape[1]) if column not in per_block]
     assert np.array_equal(ours[:, columns], theirs[:, columns], equal_nan=True)
 
 
@@ -269,12 +286,12 @@ def test_a_replay_that_fails_says_why():
 
 def test_visitors_change_the_speed_of_a_replay_and_pause_it():
     page = StreamPage(Stream(feed(50)), "feed.csv", Pace("max"))
-    say(page, Visitor(), "pause", True)
-    say(page, Visitor(), "speed", "10/s")
+    send(page, Visitor(), "pause", True)
+    send(page, Visitor(), "speed", "10/s")
     assert page.pace.paused
     assert page.pace.due(99) == 0
     with pytest.raises(ValueError, match="speed: expected"):
-        say(page, Visitor(), "speed", "warp")
+        send(page, Visitor(), "speed", "warp")
     assert page.pace.speed == "10/s"
 
 
@@ -282,26 +299,26 @@ def test_without_timestamps_only_speeds_in_rows_can_be_chosen():
     page = StreamPage(Stream([[float(i % 9)] for i in range(50)]), "feed.csv", Pace("max"))
     page.replay()
     for speed in ("10/s", "max"):
-        say(page, Visitor(), "speed", speed)
+        send(page, Visitor(), "speed", speed)
         assert page.pace.speed == speed
     with pytest.raises(ValueError, match="60x needs timestamps"):
-        say(page, Visitor(), "speed", "60x")
+        send(page, Visitor(), "speed", "60x")
 
 
 def test_visitors_cannot_delay_a_running_stream():
     page = StreamPage(Stream(feed(50)), "feed.csv")
     for kind in ("pause", "speed"):
         with pytest.raises(ValueError, match="unknown message"):
-            say(page, Visitor(), kind, True)
+            send(page, Visitor(), kind, True)
 
 
 def test_the_output_of_a_stream_is_the_same_bytes_with_and_without_the_page(tmp_path):
-    def run(name, shown):
+    def run(name, with_page):
         session = Session(Stream(feed(600), horizon=2), make_writer("csv", None), out=str(tmp_path / name))
-        if shown:
+        if with_page:
             page = StreamPage(session.stream, "feed.csv")
             visitor = Visitor()
-            say(page, visitor, "view", {"points": 100})
+            send(page, visitor, "view", {"points": 100})
 
             def watch(results):
                 page.observe(results)
@@ -335,17 +352,17 @@ NOISE = np.random.default_rng(0).normal(0, 0.1, 600)
 def test_an_alarm_is_explained_by_what_stands_out(observed, expected, words):
     track = Track(2, 1000)
     table = np.zeros((len(observed), TARGETS + 2 * EACH))
-    table[:, TARGETS] = table[:, TARGETS + 1] = np.arange(len(observed)) % 7  # as always
+    table[:, TARGETS] = table[:, TARGETS + 1] = np.arange(len(observed)) % 7  # a target without surprises
     table[:, TARGETS + EACH], table[:, TARGETS + EACH + 1] = observed, expected
     table = np.concatenate([table, table[:5]])
     table[:, X] = np.arange(len(table))
     track.ring.append(table)
-    target, said = track.explain(5)
+    target, explanation = track.explain(5)
     assert target == 1
-    assert said.startswith(words)
+    assert explanation.startswith(words)
 
 
-def test_rows_like_all_others_need_no_explanation():
+def test_an_ordinary_row_has_no_explanation():
     track = Track(1, 1000)
     track.ring.append(np.zeros((100, TARGETS + EACH)))
     assert track.explain(0) is None

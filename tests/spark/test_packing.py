@@ -7,7 +7,7 @@ import pytest
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow: make test-spark")
 types = pytest.importorskip("pyspark.sql.types", reason="needs pyspark: make test-spark")
 
-from ptncn.spark.packing import arrow_schema, pack, unpacking  # noqa: E402
+from ptncn.spark.processor import arrow_schema, pack, unpacking  # noqa: E402
 
 SCHEMA = types.StructType(
     [

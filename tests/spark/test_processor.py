@@ -11,8 +11,7 @@ pa = pytest.importorskip("pyarrow", reason="needs pyarrow: make test-spark")
 types = pytest.importorskip("pyspark.sql.types", reason="needs pyspark: make test-spark")
 
 from ptncn.spark.forecasts import output_schema  # noqa: E402
-from ptncn.spark.packing import arrow_schema, unpacking  # noqa: E402
-from ptncn.spark.processor import StreamProcessor  # noqa: E402
+from ptncn.spark.processor import StreamProcessor, arrow_schema, unpacking  # noqa: E402
 from ptncn.streaming import Stream  # noqa: E402
 from ptncn.streaming.storage import BlobError  # noqa: E402
 

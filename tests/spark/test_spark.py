@@ -77,17 +77,17 @@ def test_labels_of_every_key_equal_those_of_one_process_although_each_key_finds_
 
 
 def test_a_missing_java_gives_a_one_line_error(monkeypatch, tmp_path):
-    session = pytest.importorskip("ptncn.spark.session")
+    forecasts = pytest.importorskip("ptncn.spark.forecasts")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(OSError, match=r"^ptncn.spark: expected Java 17 or later in JAVA_HOME=.*, found none$"):
-        session.check_java()
+        forecasts.check_java()
 
 
 def test_missing_packages_give_a_one_line_error(monkeypatch):
-    from ptncn.spark import session
+    from ptncn.spark import forecasts
 
-    monkeypatch.setattr(session, "PACKAGES", {"pyspark": "no_such_module", "pandas": "no.such.module"})
+    monkeypatch.setattr(forecasts, "PACKAGES", {"pyspark": "no_such_module", "pandas": "no.such.module"})
     with pytest.raises(
         ImportError, match=r"^ptncn.spark: pyspark, pandas not installed; try: pip install 'ptncn\[spark\]'$"
     ):
-        session.check_packages()
+        forecasts.check_packages()

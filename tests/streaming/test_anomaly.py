@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptncn.streaming.anomaly import Anomaly, AnomalySetting, Scores, reference
-from ptncn.streaming.anomaly.model import load
+from ptncn.streaming.anomaly import Anomaly, AnomalySetting, Scores, load, nines
 
 
 def score(values: np.ndarray, expected: np.ndarray | float = 0.0, **options: float) -> Scores:
@@ -20,9 +19,9 @@ def score(values: np.ndarray, expected: np.ndarray | float = 0.0, **options: flo
 def test_nines_are_those_of_an_exponential_distribution():
     setting, tail = AnomalySetting(), np.zeros(4)
     for x in np.random.default_rng(0).exponential(size=60_000):
-        reference.nines(tail, np.array(x), 0.01, setting)
+        nines(tail, np.array(x), 0.01, setting)
     for probability in (1e-2, 1e-3, 1e-5):
-        found = reference.nines(tail.copy(), np.array(-np.log(probability)), 0.01, setting)
+        found = nines(tail.copy(), np.array(-np.log(probability)), 0.01, setting)
         assert found == pytest.approx(-np.log10(probability), rel=0.15)
 
 

@@ -1,4 +1,4 @@
-/* Anomaly scores of many streams: the compiled form of `ptncn.streaming.anomaly.reference`, which explains the
+/* Anomaly scores of many streams: the compiled form of `ptncn.streaming.anomaly`, which explains the
  * model. A stream's state is one row of doubles: COMMON numbers, then OWN numbers for each column. */
 #include <math.h>
 #include <stdint.h>

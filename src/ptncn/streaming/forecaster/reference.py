@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptncn.streaming.forecaster.layout import LINEAR, SEASONS, Array, Setting, features, views
-from ptncn.streaming.forecaster.least_squares import Rows, absorb_rows, put
-from ptncn.streaming.forecaster.nonlinear import CLIP, REACH, Nonlinear
+from ptncn.streaming.forecaster.readouts import CLIP, REACH, Nonlinear, Rows, absorb_rows, put
 
 SETTLED = 8
 """Rows before readouts learn, or half of their lags if that is more: until then there is no scale."""

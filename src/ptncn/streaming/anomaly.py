@@ -1,11 +1,38 @@
-"""Anomaly scores in NumPy; `kernels/anomaly.c` computes the same."""
+"""How unusual a row is, and when to raise an alarm: scores that are comparable between streams.
+
+The state of a stream is one row of float64. `kernels/anomaly.c` and the functions below `Anomaly` compute the same.
+"""
 
 from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptncn.streaming.anomaly.layout import ALARM, EVENTS, KEPT, PARTS, SUMS, TAILS, AnomalySetting, Array, split
+from ptncn.kernels import address, open_library
+from ptncn.streaming.storage import StateRows
+
+Array = NDArray[np.float64]
+
+PAST = 6
+"""Number of strength classes by which past events are counted."""
+EVENTS = ("point", "burst", "high", "low", "quiet", "range")
+"""Kinds of events; each event is compared with earlier ones of the same kind."""
+ALARM = ("count", "bar", "left", "threshold", "active", "budget", "since")
+KEPT = ("bar", "left", *(f"past {k}" for k in range(PAST)))
+COMMON = (*ALARM, *(f"{kind} {part}" for kind in EVENTS for part in KEPT))
+TAILS = ("point", "burst", "lean", "level high", "level low", "brief high", "brief low", "quiet")
+PARTS = ("quantile", "excess", "number", "spread")
+SUMS = (
+    *("seen", "largest", "least", "most", "usual", "burst", "lean", "last"),
+    *("moves", "usual moves", "busy", "level", "brief", "mean", "variance"),
+)
+OWN = (*SUMS, *(f"{tail} {part}" for tail in TAILS for part in PARTS))
+"""The state of each column."""
 
 WARM = 30
 """Rows before a tail is reliable."""
@@ -36,6 +63,162 @@ MANY = 10.0
 """Beyond this many nines, which no data can confirm, the score grows logarithmically."""
 TOGETHER = 20
 """Rows above the threshold that are at most this far apart belong to one alarm."""
+AFTER = 0.25
+"""Maximum score of a row that starts no event, from the novelty of its level."""
+
+
+@dataclass(frozen=True)
+class AnomalySetting:
+    """Fixed defaults for all streams, chosen on planted anomalies: see `benchmarks/anomalies.py`."""
+
+    columns: int = 1
+    hold: int = 100
+    """Rows after a peak in which only a worse row is a new event."""
+    share: float = 0.1
+    """Tails begin at the quantile that this share of the rows exceeds."""
+    cap: float = 5.0
+    """Errors are clipped at this multiple of the usual error, for the usual error and for bursts."""
+    memory: float = 1000.0
+    """Memory of the usual error, in rows."""
+    window: float = 10.0
+    """Length of a burst, in rows."""
+    quiet: float = 20.0
+    """Rows over which a value that hardly moves is detected."""
+    level: float = 40.0
+    """Rows over which a long-term level is measured."""
+    brief: float = 5.0
+    """Rows over which a short-term level is measured."""
+    bulk: float = 10_000.0
+    """Memory of tails and event counts, in rows."""
+    fade: float = 0.96
+    """Decay of a peak per row, after `hold` rows."""
+    worse: float = 0.2
+    """A row is much worse than a peak if it exceeds its nines by this share."""
+    repeat: float = 1.0
+    """Discount of recurring events: nines less for ten times as many earlier events of the same kind."""
+    single: float = 0.5
+    """Discount of a single surprise in nines, because one-row spikes are usual in many streams."""
+    level_weight: float = 1.0
+    quiet_weight: float = 1.0
+    rate: float = 0.01
+    """Alarms per row."""
+    step: float = 0.1
+    """How far an alarm raises the threshold, in nines."""
+    haste: float = 0.0005
+    """Additional rise, divided by the rate: rare alarms must move the threshold farther to become rare soon enough."""
+    events: int = 1
+    """1: one alarm per event, and another if it lasts longer than 1 / rate rows; 0: one for each row."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate < 1:
+            raise ValueError(f"alarm_rate: expected a share above 0 and below 1, such as 0.01, got {self.rate!r}")
+        if self.columns < 1:
+            raise ValueError(f"columns: expected a positive integer, got {self.columns!r}")
+
+
+def width(setting: AnomalySetting) -> int:
+    """Numbers in the state of a stream."""
+    return len(COMMON) + setting.columns * len(OWN)
+
+
+def split(state: Array, setting: AnomalySetting) -> tuple[Array, Array]:
+    """(B, COMMON) and (B, C, OWN) views of (B, width) state."""
+    return state[:, : len(COMMON)], state[:, len(COMMON) :].reshape(len(state), setting.columns, len(OWN))
+
+
+class CSetting(ctypes.Structure):
+    """`AnomalySetting` as the kernel reads it."""
+
+    _fields_ = [
+        (field.name, ctypes.c_int64 if field.type == "int" else ctypes.c_double) for field in fields(AnomalySetting)
+    ]
+
+
+@cache
+def load() -> ctypes.CDLL | None:
+    """The library of anomaly scores, or None: see `open_library`."""
+    return open_library("_anomaly", {"anomaly_size": ctypes.c_int64, "anomaly_step": ctypes.c_int64})
+
+
+class Scores(NamedTuple):
+    """(B,) each."""
+
+    anomaly: Array
+    """From 0 to below 1: the rarity of the row, at the first row of an event and where it gets much worse; otherwise at
+    most ¼, by the distance of the levels from earlier ones."""
+    unusual: Array
+    """The rarity of every row, including those within events."""
+    alarm: NDArray[np.bool_]
+    severity: Array
+    """The nines of an alarm: 4 is one row in 10,000; 0 without an alarm."""
+    column: NDArray[np.int64]
+    """The column that is unusual."""
+
+
+class Anomaly(StateRows):
+    """Scores rows of `streams` independent streams by their values and predictions.
+
+    A row can be unusual as a surprise (a large error relative to the usual one), as part of a burst of surprises or of
+    errors with one sign, by a high or low level over few or many rows, by values that hardly move, or by a value
+    outside the range of all earlier ones. Each kind has its own tail distribution, fitted to the stream, and the
+    probability of exceeding a value makes spiky and quiet streams comparable. It is measured in nines: 3 is one row in
+    a thousand. For 100 rows after a peak, only a worse row is a new event; then the bar falls. Recurring events of the
+    same kind count for less, and the rarest kind gives the score.
+
+    An alarm is raised if the score exceeds a threshold, which rises with each alarm and falls between alarms, so that
+    there are `rate` alarms per row. Rows that start no event rank below all that do: they cause alarms only if events
+    are rarer than the rate. A stream that never changes is never unusual.
+
+    >>> scorer = Anomaly(AnomalySetting())
+    >>> values = np.random.default_rng(0).normal(size=(500, 1))
+    >>> values[400] = 30.0
+    >>> scores = scorer.observe(values, np.zeros((500, 1)), rows=np.zeros(500, dtype=np.int64))
+    >>> int(scores.anomaly.argmax()), bool(scores.alarm[400])
+    (400, True)
+    """
+
+    def __init__(self, setting: AnomalySetting, streams: int = 1) -> None:
+        self.setting = setting
+        self.state = np.zeros((streams, width(setting)))
+        self._all = np.arange(streams)
+        self._library = load()
+        self._c_setting = CSetting(**{field.name: getattr(setting, field.name) for field in fields(setting)})
+
+    def observe(self, values: Array, expected: Array, *, rows: NDArray[np.int64] | None = None) -> Scores:
+        """Score (B, C) values, NaN if not observed, of the streams `rows`, in order."""
+        rows = self._all if rows is None else rows
+        out = np.empty((len(rows), 5))
+        self._step(rows, values, expected, out)
+        alarm = out[:, 2] > 0
+        squashed = out[:, :2] / (out[:, :2] + HALF)
+        severity = np.where(alarm, out[:, 1], 0.0)
+        novelty = AFTER * out[:, 4] / (1 + out[:, 4])
+        return Scores(np.maximum(squashed[:, 0], novelty), squashed[:, 1], alarm, severity, out[:, 3].astype(np.int64))
+
+    def _step(self, rows: NDArray[np.int64], values: Array, expected: Array, out: Array) -> None:
+        count, columns = len(rows), self.setting.columns
+        addresses = (
+            address("values", values, np.float64, count, columns),
+            address("expected", expected, np.float64, count, columns),
+            address("out", out, np.float64, count, 5),
+        )
+        places = address("rows", rows, np.int64, count)
+        if self._library is None:
+            step(self.setting, self.state, rows, values, expected, out)
+            return
+        wrong = self._library.anomaly_step(
+            ctypes.byref(self._c_setting),
+            address("state", self.state, np.float64, *self.state.shape),
+            *map(ctypes.c_int64, self.state.shape),
+            places,
+            ctypes.c_int64(count),
+            *addresses,
+        )
+        if wrong:
+            raise ValueError(f"rows: expected numbers from 0 to {len(self.state) - 1}")
+
+
+# The same in NumPy, without the library
 
 
 def nines(tail: Array, x: Array, least: Array | float, setting: AnomalySetting) -> Array:
@@ -68,7 +251,7 @@ def nines(tail: Array, x: Array, least: Array | float, setting: AnomalySetting) 
     return found
 
 
-def columns(own: Array, y: Array, expected: Array, s: AnomalySetting) -> tuple[Array, Array]:
+def score_columns(own: Array, y: Array, expected: Array, s: AnomalySetting) -> tuple[Array, Array]:
     """(B, C, EVENTS) the nines of each value by kind of event, and the distance of its level from the mean of all
     values, relative to their spread."""
     part = {name: own[..., i] for i, name in enumerate(SUMS)}
@@ -158,7 +341,7 @@ def step(
         each, novelty = np.zeros((setting.columns, len(EVENTS))), 0.0
         if known.any():
             mine = own[:, known]
-            found, far = columns(mine, values[i : i + 1, known], expected[i : i + 1, known], setting)
+            found, far = score_columns(mine, values[i : i + 1, known], expected[i : i + 1, known], setting)
             each[known], novelty = found[0], float(far.mean())
             own[:, known] = mine
         out[i] = *judge(setting, common[0], each), novelty
