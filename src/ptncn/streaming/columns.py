@@ -84,8 +84,8 @@ class Columns:
         """The labels of each categorical column that have a slot, by key; those under None are known to all keys."""
         self._order: tuple[str, ...] = ()
 
-    def begin(self, block: Block, source: str) -> list[str]:
-        """Choose by the first row; returns the columns left out because they contain text."""
+    def begin(self, block: Block, source: str) -> str:
+        """Choose by the first row; returns a note about columns left out because they contain text, or ""."""
         names = [name for name in block.names if isinstance(name, str)]
         first = dict(zip(block.names, block.rows[0], strict=True))
         for what, wanted in (("timestamp", self.timestamp), ("key", self.key)):
@@ -107,16 +107,16 @@ class Columns:
         else:
             text = [name for name in rest if name not in self.categories and not self._could_be_number(first[name])]
             targets = [name for name in rest if name not in text]
+        commas = [str(first[name]) for name in text if COMMA.fullmatch(str(first[name]).strip())]
+        hint = f"; with decimal commas, as in {commas[0]}, use --decimal ," if commas and self.decimal == "." else ""
         if not targets:
-            commas = [str(first[name]) for name in text if COMMA.fullmatch(str(first[name]).strip())]
-            hint = (
-                f"; with decimal commas, as in {commas[0]}, use --decimal ," if commas and self.decimal == "." else ""
-            )
             raise StreamError(
                 f"{source}: line {block.lines[0]}: no column with numbers among: {', '.join(names)}{hint}"
             )
         self._settle(tuple(targets), tuple(features), frozenset(names))
-        return text
+        if not text:
+            return ""
+        return f"left out because they contain text: {', '.join(text)}{hint or '; use --categorical to include them'}"
 
     @property
     def width(self) -> int:

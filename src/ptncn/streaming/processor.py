@@ -86,9 +86,8 @@ class Processor:
 
     def _begin(self, block: Block, name: str) -> None:
         """Select columns by the first row, and build everything whose size depends on them."""
-        left_out = self.columns.begin(block, name)
-        if left_out:
-            self.report(f"left out, because they hold text: {', '.join(left_out)}; --categorical takes them in")
+        if note := self.columns.begin(block, name):
+            self.report(note)
         self._make_engine(self._learner)
         if self.drift is not None:
             self.drift.check(self.learner)
