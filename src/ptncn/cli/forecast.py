@@ -68,6 +68,7 @@ def _read_features(path: str | None, horizon: int) -> list[dict[str, object]]:
 def _write(result: Forecast, format: str | None, path: str | None) -> None:
     output, writer = Output(path), make_writer(format, path)
     table = result.table()
-    output.write(writer.header(table) + writer.lines(table))
+    output.write(writer.header(table))
+    output.write(writer.lines(table))
     output.flush()
     output.close()

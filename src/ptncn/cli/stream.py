@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections.abc import Iterator
@@ -190,6 +191,8 @@ def stream(
         notices = Notices()
         stream, settings = make_stream(file, reading, choosing, timing, keys, learning, forecasting, drifting, notices)
         session = _make_session(stream, settings, alerting, writing, notices)
+        gc.collect()
+        gc.freeze()  # what was imported stays, so the collector need not look through it again
         with _shown(session, file, showing):
             _run(session, writing, notices)
             notices.close(None if writing.quiet else summarise(session.stream.stats))

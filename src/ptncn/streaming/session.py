@@ -16,8 +16,10 @@ import urllib.error
 import urllib.request
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -27,7 +29,7 @@ from ptncn.streaming.options import FREE_ON_RESUME
 from ptncn.streaming.results import Results, RunningStats
 from ptncn.streaming.sources import StreamError
 from ptncn.streaming.stream import Stream
-from ptncn.system import ENDINGS
+from ptncn.system import ENDINGS, in_background, processors
 
 
 class OutputError(OSError):
@@ -35,6 +37,8 @@ class OutputError(OSError):
 
 
 BATCH = 1 << 16
+WIDE = 20_000
+"""Fields of a block that are worth a thread, which formats them while the next rows are read and learnt."""
 
 
 class Output:
@@ -48,8 +52,9 @@ class Output:
     def __init__(self, path: str | None, *, resume_at: int | None = None) -> None:
         self.name = path or "standard output"
         self.length = resume_at or 0
-        self._pending: list[str] = []
+        self._pending: list[bytes] = []
         self._size = 0
+        self._working: Future[None] | None = None
         self._owned = path is not None
         try:
             self._descriptor = self._open(path, resume_at)
@@ -57,15 +62,35 @@ class Output:
             raise StreamError(f"{self.name}: cannot be written: {error.strerror}") from error
         self._regular = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
 
-    def write(self, line: str) -> None:
-        self._pending.append(line)
-        self._size += len(line)
-        if self._size >= BATCH:
-            self.flush()
+    def write(self, text: str | bytes) -> None:
+        """Take text or UTF-8."""
+        self._wait()
+        self._add(text)
+
+    def write_later(self, make: Callable[[], str | bytes]) -> None:
+        """Make the text and take it in the background. An error is raised by the next call."""
+        self._wait()
+        self._working = in_background(lambda: self._add(make()))
 
     def flush(self) -> None:
         """Write everything; after an error, `length` counts the bytes that were written."""
-        data = memoryview("".join(self._pending).encode())
+        self._wait()
+        self._write()
+
+    def _add(self, text: str | bytes) -> None:
+        self._pending.append(text.encode() if isinstance(text, str) else text)
+        self._size += len(self._pending[-1])
+        if self._size >= BATCH:
+            self._write()
+
+    def _wait(self) -> None:
+        """Wait for what is done in the background."""
+        working, self._working = self._working, None
+        if working is not None:
+            working.result()
+
+    def _write(self) -> None:
+        data = memoryview(b"".join(self._pending))
         self._pending, self._size = [], 0
         while data:
             try:
@@ -84,6 +109,8 @@ class Output:
             os.fsync(self._descriptor)
 
     def close(self) -> None:
+        if self._working is not None:
+            wait([self._working])  # after an error: nothing may write to a file descriptor that is used again
         if self._owned:
             os.close(self._descriptor)
 
@@ -351,7 +378,11 @@ class Session:
             if header != self._header:
                 output.write(header)
                 self._header = header
-        output.write(self.writer.lines(table))
+        lines = partial(self.writer.lines, table)
+        if len(results) * len(table) >= WIDE and processors() > 1:
+            output.write_later(lines)
+        else:
+            output.write(lines())
         if self._status is not None:
             self._status.update(results.steps.anomaly.tolist())
         self.watch(results)
