@@ -206,7 +206,7 @@ def page(record: dict[str, Any]) -> str:
     close = sum(error <= 0.15 for error in errors)
     lines = [
         f"{close} of {len(rows)} runs are predicted within 15 %; median error {np.median(errors):.0%}, largest "
-        f"{max(errors):.0%}. Other programs had at most "
+        f"{max(errors):.0%}. Other programs used at most "
         f"{max(run['others'] for run in record['runs'].values()):.1%} of the processor during a measurement "
         f"([record](../results/scale/links.json)).",
         "",
@@ -215,14 +215,14 @@ def page(record: dict[str, Any]) -> str:
     for link, ranks, kind, seconds, guess in rows:
         cells = [link, str(ranks), kind, f"{seconds * 1e3:.2f}", f"{guess * 1e3:.2f}", f"{guess / seconds - 1:+.0%}"]
         lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", "From which width on it pays, for four layers (the same batch in less time than one process):", ""]
+    lines += ["", "Smallest width at which several ranks take less time than one process for the same batch, with four layers:", ""]
     batches = (1, 20, 100)
     head = [f"{kind}, batch {batch}" for kind in ("2 ranks by units", "4 ranks by layers") for batch in batches]
     lines += [f"| network | {' | '.join(head)} |", "|---" * (len(head) + 1) + "|"]
     for name, link in NETWORKS.items():
         cells = [smallest_width(model, kind, batch, link) for kind in ("units", "layers") for batch in batches]
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    lines += ["", "Most ranks by units at an efficiency of one half or better, with 20 rows each:", ""]
+    lines += ["", "Largest number of ranks, split by units with 20 rows each, at an efficiency of at least one half:", ""]
     widths = (500, 1000, 4000)
     lines += [f"| network | {' | '.join(f'{width:,} units' for width in widths)} |", "|---" * (len(widths) + 1) + "|"]
     for name, link in NETWORKS.items():
