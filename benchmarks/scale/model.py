@@ -215,14 +215,22 @@ def page(record: dict[str, Any]) -> str:
     for link, ranks, kind, seconds, guess in rows:
         cells = [link, str(ranks), kind, f"{seconds * 1e3:.2f}", f"{guess * 1e3:.2f}", f"{guess / seconds - 1:+.0%}"]
         lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", "Smallest width at which several ranks take less time than one process for the same batch, with four layers:", ""]
+    lines += [
+        "",
+        "Smallest width at which several ranks take less time than one process for the same batch, with four layers:",
+        "",
+    ]
     batches = (1, 20, 100)
     head = [f"{kind}, batch {batch}" for kind in ("2 ranks by units", "4 ranks by layers") for batch in batches]
     lines += [f"| network | {' | '.join(head)} |", "|---" * (len(head) + 1) + "|"]
     for name, link in NETWORKS.items():
         cells = [smallest_width(model, kind, batch, link) for kind in ("units", "layers") for batch in batches]
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    lines += ["", "Largest number of ranks, split by units with 20 rows each, at an efficiency of at least one half:", ""]
+    lines += [
+        "",
+        "Largest number of ranks, split by units with 20 rows each, at an efficiency of at least one half:",
+        "",
+    ]
     widths = (500, 1000, 4000)
     lines += [f"| network | {' | '.join(f'{width:,} units' for width in widths)} |", "|---" * (len(widths) + 1) + "|"]
     for name, link in NETWORKS.items():
