@@ -136,7 +136,7 @@ def refused(walk: Walk) -> None:
             )
             walk.check("one more does not", _ends(socket, home, []))
             walk.window.command("Page.navigate", url=url)
-            walk.check("and a browser says why", lambda: "16 visitors are here already" in walk.text("connection"))
+            walk.check("and a browser says why", lambda: "limit of 16 visitors reached" in walk.text("connection"))
             walk.picture("world-full", whole=False)
         walk.check("a place that is free again is taken", lambda: "Connected" in walk.text("connection"))
         count = page.number

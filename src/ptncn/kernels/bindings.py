@@ -162,7 +162,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def threads() -> int:
-    """How many threads a call may use: one after a fork, where OpenMP would wait for threads that only the parent has."""
+    """How many threads a call may use: one after a fork, as OpenMP would wait for threads that only the parent has."""
     return 1 if _forked else min(torch.get_num_threads(), MOST_THREADS)
 
 
