@@ -2,14 +2,14 @@
 
     python benchmarks/anomalies.py                         # results/streams/anomalies.json
     python benchmarks/anomalies.py --seeds 4 --out a.json  # more corpora of each family
-    python benchmarks/anomalies.py --parts areas           # only SKAB and MGAB; the other parts stay as they are
+    python benchmarks/anomalies.py --parts areas           # only SKAB and MGAB; keep the other parts of the record
     python benchmarks/anomalies.py --parts planted --families services  # only this family
 
-Planted anomalies are scored as in the Numenta Anomaly Benchmark (`nab_score.py`). Each file goes through the command
-line with its default settings, as a CSV file with timestamps. SKAB and MGAB are read from `$PTNCN_DATA/streams`; there,
-detectors are compared by the area under the ROC curve over rows, which has no threshold.
+Planted anomalies are scored as in the Numenta Anomaly Benchmark (`nab_score.py`). The command line processes each file
+with its default settings, as a CSV file with timestamps. SKAB and MGAB are read from `$PTNCN_DATA/streams`; on these,
+detectors are compared by the area under the ROC curve over rows, which needs no threshold.
 
-Simple detectors, whose scores on the Numenta Anomaly Benchmark are known, show how similar a family is to it: see
+Simple detectors with known scores on the Numenta Anomaly Benchmark show how similar a family is to it: see
 `simple_detectors.py` and `KNOWN`.
 """
 
@@ -45,7 +45,7 @@ CHOSEN_ON = {
     "transforms": (0, 1),
     "metrics": tuple(range(4)),
 }
-"""Seeds that the score was chosen on, by family; other seeds are reported. Nothing was chosen on the other families."""
+"""Seeds used to develop the score, by family; results are for other seeds. No choice was based on other families."""
 FIRST_SEED = 200
 FAMILIES: dict[str, Series] = {
     "metrics": metrics.SERIES,
@@ -107,7 +107,7 @@ def through(file: File, folder: Path) -> dict[str, np.ndarray]:
 
 
 def score(values: np.ndarray, forecast: np.ndarray, **options: Any) -> Scores:
-    """Scores with other settings or forecasts."""
+    """Scores with other settings or other forecasts."""
     scorer = Anomaly(AnomalySetting(columns=values.shape[1], **options))
     forecast = np.ascontiguousarray(forecast)
     return scorer.observe(values, forecast, rows=np.zeros(len(values), dtype=np.int64))

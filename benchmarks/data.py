@@ -17,7 +17,7 @@ from ptncn.network import PTNCN
 
 
 def milliseconds(work: Callable[[], object], repeats: int) -> float:
-    """The median, after one round to warm up."""
+    """The median time, after one round to warm up."""
     times = []
     for _ in range(repeats + 1):
         start = time.perf_counter()
@@ -42,7 +42,7 @@ def measure(video: BouncingVideo, network: PTNCN, batch_size: int) -> tuple[floa
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", default="shapes", help="the objects; mnist where it is in the cache")
+    parser.add_argument("--images", default="shapes", help="the objects; default: mnist if it is in the cache")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of torch")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)

@@ -1,9 +1,9 @@
-"""Choose the options of each learner of the demo, on a different seed than the demo's.
+"""Choose the options of each learner in the demo, using a different seed from the demo's.
 
     python benchmarks/demo_options.py --out results/demo/options.json
     python benchmarks/demo_options.py --learners ptncn
 
-This takes about a quarter of an hour. Learners that are not named keep their entries in the record.
+This takes about a quarter of an hour. Learners that are not selected keep their entries in the record.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ TRIED: dict[str, list[dict[str, Any]]] = {
         {"optimizer": "adam", "lr": 4e-3},
     ],
 }
-"""Changes to `START`."""
+"""Changes to make to `START`."""
 START: dict[str, dict[str, Any]] = {
     PTNCN: {"preset": "best", "lr": 6e-4, "schedule": None},
     LSTM: {**LSTM_OPTIONS, "window": 4},

@@ -1,11 +1,11 @@
-"""Compare forecasts of simulated series of many kinds with simple rules: results/streams/kinds.json.
+"""Compare the forecaster with simple rules on simulated series of many kinds: results/streams/kinds.json.
 
-    python benchmarks/forecast_kinds.py                  # seeds that nothing was chosen on
-    python benchmarks/forecast_kinds.py --seeds 0 1      # those that experts and rates were chosen on
+    python benchmarks/forecast_kinds.py                  # seeds on which nothing was chosen
+    python benchmarks/forecast_kinds.py --seeds 0 1      # seeds on which experts and rates were chosen
 
-Demand, requests, sales, temperatures and others, as long as such series usually are. The forecaster has the default
-setting, detects seasons itself, and has no network here. The rules are: the value one true season ago, the last value,
-and ridge regression on 48 lags, refitted every 200 rows. The second half of a series is scored.
+The series imitate demand, requests, sales, temperatures and others, and have typical lengths. The forecaster has its
+default setting, detects seasons itself, and uses no network here. The rules are the value one true season ago, the last
+value, and ridge regression on 48 lags, refitted every 200 rows. The second half of each series is scored.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def monthly(draw: Draw, n: int, growth: float, noise: float, multiplicative: boo
 
 
 def short(draw: Draw, n: int, season: int, growth: float, multiplicative: bool = True) -> Made:
-    """A trend, and a cycle that grows with it or does not."""
+    """A trend, and a cycle that may grow with it."""
     t = np.arange(n)
     level, shape = (
         100 * np.exp(growth * t + slow(n, draw, 0.95, 0.03)),
@@ -216,7 +216,7 @@ def measure(y: np.ndarray, seasons: tuple[int, ...]) -> dict[str, dict[str, floa
 
 
 def ratios(found: dict[str, dict[str, float]]) -> dict[str, float]:
-    """The forecaster's error divided by that of the best rule, at each horizon."""
+    """The forecaster's error divided by the error of the best rule, at each horizon."""
     return {h: e["forecaster"] / min(v for name, v in e.items() if name != "forecaster") for h, e in found.items()}
 
 

@@ -1,14 +1,13 @@
 """Compare forecasts 1, 12 and 24 steps ahead with other methods: results/streams/forecasts.json.
 
-    python benchmarks/forecasts.py                      # all, except what is already in the record
-    python benchmarks/forecasts.py --models ptncn copy  # some of them
+    python benchmarks/forecasts.py                      # all models, except those already in the record
+    python benchmarks/forecasts.py --models ptncn copy  # some models
 
 Every model forecasts, then learns. The other models have settings chosen on data that is not scored: those in
 results/streams/comparison.json, or, on ETT and exchange rates, the best of `CANDIDATES`. The ESN and the LSTM iterate
-their one-step forecasts; the ESN with direct horizons has a readout for each. Slow models forecast only every `EVERY`
-rows; all are scored on the same rows. Polls are known ahead for all models that take features: `ptncn`, SNARIMAX,
-ESN and LSTM. ETT and exchange rates come from `$PTNCN_DATA/streams`: 6,000 rows of the last
-column.
+their one-step forecasts; the ESN with direct horizons has a readout for each horizon. Slow models forecast only every
+`EVERY` rows; all models are scored on the same rows. Polls are known in advance to all models that accept features:
+`ptncn`, SNARIMAX, ESN and LSTM. ETT and exchange rates come from `$PTNCN_DATA/streams`: 6,000 rows of the last column.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / "results/streams/forecasts.json"
 HORIZONS = (1, 12, 24)
 EVERY = 5
-"""Rows between scored forecasts, in streams of more than 1,500 rows."""
+"""Number of rows between scored forecasts, in streams of more than 1,500 rows."""
 LONGEST = 6000
 LAGS, REFIT = 48, 200
 BLOCKS = 20
@@ -80,7 +79,7 @@ MODELS = (
 
 
 def load(name: str) -> tuple[np.ndarray, int]:
-    """(T,) values, and the season that other models are given."""
+    """(T,) values, and the season given to the other models."""
     if name in STREAMS:
         return np.array([y for _, y in rows(name, 0)]), STREAMS[name].season
     file, header, season = FILES[name]
@@ -97,7 +96,7 @@ def polls(name: str) -> list[dict[str, float]]:
 def forecasts(
     model: str, setting: dict[str, Any], y: np.ndarray, season: int, known: list[dict[str, float]]
 ) -> Iterator[np.ndarray]:
-    """After each row, forecasts for HORIZONS; `known` are the features of all rows, if any."""
+    """After each row, forecasts for HORIZONS; `known` contains the features of all rows, if any."""
     last = HORIZONS[-1]
     match model:
         case "ptncn" | "esn-rls" | "lstm-tbptt" | "SNARIMAX" if known:
@@ -197,7 +196,7 @@ def by_river(model: str, setting: dict[str, Any], y: np.ndarray, season: int, la
 
 
 def reservoir(y: np.ndarray, last: int, units: int = 100, forgetting: float = 0.9995) -> Iterator[np.ndarray]:
-    """An echo state network whose readout, by recursive least squares, forecasts each horizon directly."""
+    """An echo state network with a readout by recursive least squares that forecasts each horizon directly."""
     draw = np.random.default_rng(0)
     W = draw.normal(size=(units, units)) * (draw.random((units, units)) < 0.1)
     W *= 0.9 / np.abs(np.linalg.eigvals(W)).max()
@@ -274,7 +273,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
     parser.add_argument("--streams", nargs="+", default=NAMES, choices=NAMES)
-    parser.add_argument("--again", action="store_true", help="measure what is in the record already")
+    parser.add_argument("--again", action="store_true", help="measure models that are already in the record")
     parser.add_argument("--out", type=Path, default=RECORD)
     options = parser.parse_args()
     record = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}

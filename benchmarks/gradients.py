@@ -3,8 +3,8 @@
     python benchmarks/gradients.py results/gradient/forward-mode.json
     python benchmarks/gradients.py results/gradient/rivals.json rivals
 
-The second measures the rules that keep part of the influence, and exact RTRL of diagonal cells. Both take some
-minutes on one core. docs/forward-mode.md explains the numbers.
+The second command measures rules that keep only part of the influence, and exact RTRL for diagonal cells. Both take a
+few minutes on one core. docs/forward-mode.md explains the numbers.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def noise(cell: str, depth: int, rule: str, hidden_size: int, steps: int, draws:
 
 
 def while_learning(kind: str, seeds: int = 5, **options: Any) -> dict[str, Any]:
-    """The gradient meter on a cell of 16 units that learns sine mixtures: 4 rows, 100 steps, five seeds."""
+    """Run the gradient meter on a cell of 16 units that learns sine mixtures: 4 rows, 100 steps, five seeds."""
     cosines, ratios = [], []
     for seed in range(seeds):
         meter = GradientMeter(make(kind, input_size=5, hidden_size=16, seed=seed, output="bernoulli", **options))
@@ -162,7 +162,7 @@ def cost(kind: str, input_size: int, hidden_size: int, batch_size: int) -> dict[
 
 
 def needs(cell: str, hidden_size: int, input_size: int, batch_size: int) -> dict[str, Any]:
-    """Bytes of exact RTRL's influence in float32 at a size of the paper."""
+    """Bytes of exact RTRL's influence in float32, at a size used in the paper."""
     size = RTRL.required_bytes(cell, input_size, hidden_size, batch_size)
     return {"cell": cell, "hidden_size": hidden_size, "input_size": input_size, "batch_size": batch_size, "bytes": size}
 

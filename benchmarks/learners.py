@@ -3,7 +3,7 @@
     python benchmarks/learners.py results/learners/tasks.json
     python benchmarks/learners.py results/learners/rivals.json lstm-immediate lru-rtrl
 
-Names after the file limit it to those learners. Takes some minutes. docs/learners.md shows the numbers.
+Names after the file select those learners only. This takes a few minutes. docs/learners.md shows the numbers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def reached(learners: list[str]) -> dict[str, dict[str, float]]:
 
 
 def microstates() -> dict[str, dict[str, float]]:
-    """SAB on an endless pair of sines, by what it stores: the largest value in its state, and its error."""
+    """SAB on an endless pair of sines, for each choice of what it stores: the largest value in its state, its error."""
     found = {}
     for microstate in ("cell", "sum"):
         learner = make("lstm-sab", input_size=2, hidden_size=16, output="gaussian", lr=0.01, microstate=microstate)

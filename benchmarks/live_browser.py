@@ -1,7 +1,7 @@
-"""Chromium by its DevTools protocol, for the scripts about the live page: windows, keys, mouse, fingers, screenshots.
+"""Control Chromium through its DevTools protocol: windows, keys, mouse, touch and screenshots of the live page.
 
-It needs Chromium and the package `websockets`, which the page itself needs. Nothing else talks to the pages, so that
-what is measured is theirs.
+This needs Chromium and the package `websockets`, which the page itself needs too. There is no other driver whose work
+could distort the measurements.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class Window:
         self._socket = socket
         self._number = 0
         self.events: list[dict[str, Any]] = []
-        """What the browser reported by itself, the oldest first."""
+        """Events that the browser reported, the oldest first."""
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.command(f"{domain}.enable")
 
     def command(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """The answer to a command; a RuntimeError if the browser refuses it."""
+        """The response to a command; raises a RuntimeError if the browser rejects it."""
         self._number += 1
         self._socket.send(json.dumps({"id": self._number, "method": method, "params": parameters}))
         while True:
@@ -68,14 +68,14 @@ class Window:
                 return result
 
     def run(self, expression: str) -> Any:
-        """The value of a JavaScript expression; a promise is waited for."""
+        """The value of a JavaScript expression; waits for a promise."""
         found = self.command("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in found:
             raise RuntimeError(f"{expression}: {json.dumps(found['exceptionDetails'])[:400]}")
         return found["result"].get("value")
 
     def open(self, url: str) -> None:
-        """Go there, and wait until the page has its connection."""
+        """Open an address, and wait until the page is connected to its server."""
         self.command("Page.navigate", url=url)
         until(lambda: self.run("document.querySelector('.connection.open') !== null"), "the page connects")
 
@@ -88,7 +88,7 @@ class Window:
         motion: str = "no-preference",
         phone: bool = False,
     ) -> None:
-        """A screen of so many pixels, and what its reader prefers."""
+        """Set the size of the screen in pixels, and the preferences of its user."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone}
         self.command("Emulation.setDeviceMetricsOverride", **size)
         features = {"prefers-color-scheme": scheme, "prefers-reduced-motion": motion}
@@ -97,15 +97,15 @@ class Window:
         self.command("Emulation.setTouchEmulationEnabled", enabled=phone, maxTouchPoints=2 if phone else 1)
 
     def picture(self, path: Path, *, whole: bool = False) -> None:
-        """A PNG of what is in sight, or of the whole page."""
+        """A PNG of the visible part, or of the whole page."""
         path.write_bytes(base64.b64decode(self.command("Page.captureScreenshot", captureBeyondViewport=whole)["data"]))
 
-    # What a visitor does
+    # Actions of a visitor
 
     def place(self, selector: str, x: float = 0.5, y: float = 0.5) -> tuple[float, float]:
-        """A point of an element, by shares of its width and height, after scrolling it into sight.
+        """A point of an element, at a share of its width and height, after scrolling it into view.
 
-        Waits for the element to stand still: the page itself may be scrolling to what was chosen before.
+        Waits until the element stands still, because the page itself may still be scrolling to an earlier choice.
         """
         find = (
             f"(() => {{ const e = document.querySelector({json.dumps(selector)}); "
@@ -119,11 +119,11 @@ class Window:
         return box[0] + x * box[2], box[1] + y * box[3]
 
     def click(self, selector: str, x: float = 0.5, y: float = 0.5) -> None:
-        """With the mouse, where one would: what covers the element gets the click instead."""
+        """Click with the mouse. As for a real visitor, anything that covers the element gets the click instead."""
         self.drag(selector, [(x, y)])
 
     def drag(self, selector: str, path: Sequence[tuple[float, float]], modifiers: int = 0) -> None:
-        """Press the mouse at the first point of a path across an element, move it, and let go."""
+        """Press the mouse button at the first point of a path across an element, move along it, and release."""
         spots = [self.place(selector, *spot) for spot in path]
         pointer = {"button": "left", "clickCount": 1, "modifiers": modifiers}
         self._mouse("mouseMoved", spots[0])
@@ -136,7 +136,7 @@ class Window:
         self._mouse("mouseWheel", self.place(selector, x), deltaX=0, deltaY=down, modifiers=modifiers)
 
     def touch(self, selector: str, *fingers: Sequence[tuple[float, float]]) -> None:
-        """Put fingers on an element, each at the first of its points, move them along the others, and lift them."""
+        """Touch an element with fingers, each at the first of its points, move them along the others, and lift them."""
         for step, spots in enumerate(zip(*fingers, strict=True)):
             places = [self.place(selector, *spot) for spot in spots]
             points = [{"x": x, "y": y, "id": finger} for finger, (x, y) in enumerate(places)]
@@ -158,16 +158,16 @@ class Window:
     def _mouse(self, kind: str, spot: tuple[float, float], **how: Any) -> None:
         self.command("Input.dispatchMouseEvent", type=kind, x=spot[0], y=spot[1], **how)
 
-    # What happened
+    # What the browser reports
 
     def complaints(self) -> list[str]:
-        """Errors and warnings of the page, since it was opened."""
+        """Errors and warnings of the page since it was opened."""
         self.run("0")
         wrong = ("Runtime.exceptionThrown", "Log.entryAdded")
         return [json.dumps(event["params"])[:300] for event in self.events if event["method"] in wrong]
 
     def requests(self) -> set[str]:
-        """Every address that was asked for, by HTTP or as a WebSocket; data inside the page left out."""
+        """Every address that was requested by HTTP or as a WebSocket, except data inside the page."""
         self.run("0")
         asked = [
             event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent"
@@ -177,14 +177,14 @@ class Window:
 
 
 class Browser:
-    """Chromium; each of its windows has its own size and preferences."""
+    """A running Chromium; each of its windows has its own size and preferences."""
 
     def __init__(self, address: str) -> None:
         self._address = address
         self._sockets: list[ClientConnection] = []
 
     def window(self) -> Window:
-        """Another window, not a tab: a browser draws nothing in a tab that is not in front."""
+        """Open another window. It is not a tab, because a browser draws nothing in background tabs."""
         with urllib.request.urlopen(f"http://{self._address}/json/version", timeout=60) as answer:
             whole = json.load(answer)["webSocketDebuggerUrl"]
         with connect(whole) as socket:
@@ -202,7 +202,7 @@ class Browser:
 
 @contextlib.contextmanager
 def chromium(*flags: str, before: Sequence[str] = ()) -> Iterator[Browser]:
-    """A browser of its own, ended with the block; `before` is a command to start it by, such as taskset."""
+    """Start a separate browser, which ends with the block; `before` is a command to start it with, such as taskset."""
     if PROGRAM is None:
         raise FileNotFoundError("chromium: not found")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -223,10 +223,10 @@ def chromium(*flags: str, before: Sequence[str] = ()) -> Iterator[Browser]:
 
 
 def until(check: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
-    """What `check` returns, once it is something."""
+    """The result of `check` once it is true."""
     ended = time.monotonic() + seconds
     while not (found := check()):
         if time.monotonic() > ended:
-            raise TimeoutError(f"it did not happen: {what}")
+            raise TimeoutError(f"timed out waiting until {what}")
         time.sleep(0.03)
     return found

@@ -2,7 +2,8 @@
 
     python benchmarks/live_film.py
 
-Both learners first see 900 frames. Then a visitor uses the controls, and a stream with two planted jumps is replayed.
+Both learners first see 900 frames. Then a visitor uses the controls, and finally a stream with two planted jumps is
+replayed.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from ptncn.streaming import Stream
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH, HEIGHT = 1100, 760
 SHOWN = 660
-"""Pixels of the film's width."""
+"""Width of the animation in pixels."""
 PERIOD = 0.2
-"""Seconds between two pictures."""
+"""Seconds between two frames."""
 
 
 def main() -> None:

@@ -1,14 +1,15 @@
-"""How fast the live pages are on an idle machine, with a browser open: `results/live/frames.json`.
+"""Measure how fast the live pages are on an idle machine, with a browser open: `results/live/frames.json`.
 
     python benchmarks/live_frames.py
 
-The world: frames a second that are made, and that the browser draws, while both learners learn. The stream: a day of
-it, a row a second, is learnt as fast as it goes, without a visitor, with a browser that has all rows in sight, with one
-that is slowed down twenty times, and with a visitor who never reads; then how long the page takes to draw it.
+For the world, the script measures how many frames a second the server makes and the browser draws while both learners
+learn. For the stream, a day of rows, one a second, is learnt as fast as possible: without a visitor, with a browser
+that shows all rows, with a browser slowed down twenty times, and with a visitor who never reads. The script also
+measures how long the page takes to draw the stream.
 
-Learner and server have the first processor, the browser has the others. Chromium slows a page down by keeping a
-processor busy, and processors of one machine share caches, memory and clock. Two neighbours that have no connection to
-the server tell what that costs: a loop that does nothing, and a browser that is slowed down on an empty page.
+Learner and server run on the first processor, the browser on the others. Chromium slows a page down by keeping a
+processor busy, and the processors of a machine share caches, memory and clock rate. Two loads without a connection to
+the server show what that costs: a loop that does nothing, and a browser slowed down on an empty page.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from ptncn.streaming import Stream
 
 DAY = 86_400
 SECONDS = 160.0
-"""No round begins later than this after the first."""
+"""No round begins more than this many seconds after the first."""
 ALONE, BROWSER, SLOW, STUCK = "no visitor", "browser", "browser slowed down 20 times", "visitor who never reads"
 SPINNING, SLOW_ELSEWHERE = "no visitor, a busy loop", "no visitor, an empty page slowed down 20 times"
 NEIGHBOURS = (ALONE, SPINNING, SLOW_ELSEWHERE, BROWSER, SLOW, STUCK)
@@ -97,7 +98,7 @@ def serving(page: WorldPage | StreamPage) -> Iterator[str]:
 
 
 def world(window: Window, seconds: float) -> dict[str, Any]:
-    """Frames a second over the whole time and in the slowest second; milliseconds of each learner."""
+    """Frames a second overall and in the slowest second; milliseconds per frame of each learner."""
     page = WorldPage()
     with serving(page) as url:
         page.start()
@@ -120,7 +121,7 @@ def world(window: Window, seconds: float) -> dict[str, Any]:
 
 
 def stream(window: Window, others: list[int]) -> dict[str, Any]:
-    """What the learner of a stream gets done beside each neighbour, in rounds that begin with another one each time."""
+    """The speed of a stream's learner under each load, in rounds that each begin with a different load."""
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in NEIGHBOURS}
     drawing: list[float] = []
     begun, turn = time.monotonic(), 0
@@ -148,7 +149,7 @@ def stream(window: Window, others: list[int]) -> dict[str, Any]:
 
 
 def learn(page: StreamPage) -> dict[str, float]:
-    """Rows a second, and microseconds of processor a row: of the learner's thread, and of all others, the server's."""
+    """Rows a second, and microseconds of processor time per row: for the learner's thread, and for the server's."""
     begun, thread, process = time.monotonic(), time.thread_time(), time.process_time()
     page.replay()
     passed, mine = time.monotonic() - begun, time.thread_time() - thread
@@ -161,8 +162,8 @@ def learn(page: StreamPage) -> dict[str, float]:
 
 
 def compare(found: list[dict[str, float]], alone: list[dict[str, float]]) -> dict[str, list[float]]:
-    """By how many percent each measurement differs from the run without a visitor of the same round, with its
-    standard error; the server's time is compared with the learner's."""
+    """The difference in percent between each measurement and the run without a visitor in the same round, with its
+    standard error; the server's time is given relative to the learner's."""
     differences = {
         "rows_a_second": [
             100 * (a["rows_a_second"] / b["rows_a_second"] - 1) for a, b in zip(found, alone, strict=True)
@@ -183,7 +184,7 @@ def compare(found: list[dict[str, float]], alone: list[dict[str, float]]) -> dic
 
 @contextmanager
 def beside(name: str, url: str, window: Window, others: list[int]) -> Iterator[None]:
-    """Whatever runs while the learner learns, on the other processors."""
+    """Run a load on the other processors while the learner learns."""
     with ExitStack() as stack:
         if name == STUCK:
             stack.enter_context(stuck(url))
@@ -203,7 +204,7 @@ def beside(name: str, url: str, window: Window, others: list[int]) -> Iterator[N
 
 @contextmanager
 def spinning(processors: list[int]) -> Iterator[None]:
-    """A process that is connected to nothing and keeps a processor busy."""
+    """A process without connections that keeps a processor busy."""
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
         os.sched_setaffinity(process.pid, processors)
         time.sleep(0.5)
@@ -215,7 +216,7 @@ def spinning(processors: list[int]) -> Iterator[None]:
 
 @contextmanager
 def stuck(url: str) -> Iterator[None]:
-    """A visitor who looks at everything and reads none of it."""
+    """A visitor who requests all rows and reads nothing."""
     with connect(url.replace("http", "ws") + "live", origin=url.rstrip("/"), max_queue=1) as socket:  # type: ignore[arg-type]
         socket.send(json.dumps({"type": "view", "value": {"last": 100_000, "points": 4000}}))
         yield

@@ -2,9 +2,10 @@
 
     OMP_NUM_THREADS=1 nice -n 5 python benchmarks/live_rates.py
 
-Both learners get the same search: the same step sizes, and two values of one more option each, how strongly the P-TNCN
-corrects its states and how often the LSTM updates its weights. A run is a minute of the page, half digits, half
-letters, with another seed than the page's. The lowest mean error over all frames wins.
+Both learners get the same search: the same step sizes, and two values of one more option each, which is how strongly
+the P-TNCN corrects its states and how often the LSTM updates its weights. A run lasts as long as a minute of the page,
+half with digits and half with letters, and has a different seed from the page's. The setting with the lowest mean error
+over all frames is chosen.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def main() -> None:
 
 
 def error_of(name: str, hidden: Any, options: dict[str, Any], *, seed: int, frames: int) -> float:
-    """The error over a whole run, as a share of that of repeating the last picture; infinite if it diverges."""
+    """The error over a whole run, relative to the error of repeating the last frame; infinite if it diverges."""
     world = World(seed)
     learner = make(name, input_size=PIXELS, hidden_size=hidden, seed=seed, **options)
     state, last = learner.begin(1), None

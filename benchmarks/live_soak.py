@@ -2,16 +2,16 @@
 
     nice -n 10 python benchmarks/live_soak.py --minutes 30
 
-A moving world runs at up to 25 frames a second, and a day of a stream, 86,400 rows and more, is replayed at 200 rows a
-second with all of it in sight. Every half minute the script presses some buttons, collects garbage, and writes down
-what the browser's pages and the servers hold. Every two and a half minutes it takes a heap snapshot of each page, which
-tells three things apart: data (objects, arrays, strings, numbers, functions), which only the page makes; code that V8
-compiles and compiles again as functions get used; and what the browser itself keeps about a page. Each page is open in
-two browsers, one as it comes and one whose V8 has no compilers, so that what the compilers make can be told from what
-the page makes.
+A moving world runs at up to 25 frames a second, and a day of a stream, 86,400 rows or more, is replayed at 200 rows a
+second with all rows in view. Every half minute the script presses some buttons, collects garbage, and records the
+memory of the browser's pages and of the servers. Every two and a half minutes it takes a heap snapshot of each page,
+which distinguishes data (objects, arrays, strings, numbers, functions), which only the page creates; code that V8
+compiles, and compiles again as functions are used; and what the browser itself stores about a page. Each page is open
+in two browsers, one with default settings and one with V8's compilers switched off, which separates the memory of
+compiled code from that of the page.
 
-The first third is for filling what the pages keep: curves of 1,500 frames, for which the world starts anew only in the
-first minutes, 100,000 rows, and 500 alarms. In the other thirds both pages hold all that they ever hold.
+In the first third the pages fill their buffers: curves of 1,500 frames (so the world starts over only in the first
+minutes), 100,000 rows, and 500 alarms. In the other thirds both pages hold as much as they ever will.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from live_browser import Window, chromium, until
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = 400_000
 BROWSERS = {"": [], " without compilers": ["--js-flags=--jitless"]}
-"""What is added to the names of pages in a browser, and its flags."""
+"""Suffix of the page names in each browser, and the browser's flags."""
 DATA = (
     *("object", "array", "string", "concatenated string", "sliced string", "number", "closure", "regexp", "symbol"),
     "object shape",
 )
-"""Kinds of nodes in a heap snapshot that a page makes itself."""
+"""Kinds of nodes in a heap snapshot that the page itself creates."""
 MACHINE_CODE = {f"system / {each}" for each in ("InstructionStream", "Code", "TrustedByteArray", "ProtectedFixedArray")}
-"""What V8's compilers make: instructions, their descriptions, addresses and how to go back to bytecode."""
+"""What V8's compilers create: instructions, their descriptions, addresses, and data for returning to bytecode."""
 PRESSES = {
     "world": (
         "[data-kind=shapes]",
@@ -109,7 +109,7 @@ def main() -> None:
 
 
 def make_feed(rows: int) -> Iterator[dict[str, object]]:
-    """A row a second: a daily wave, noise, and a jump now and then."""
+    """One row a second: a daily wave, noise, and occasional jumps."""
     rng = np.random.default_rng(0)
     t = np.arange(rows)
     values = np.sin(2 * np.pi * t / 3600) + rng.normal(0, 0.1, rows) + 4 * (t % 5000 == 4321)
@@ -129,7 +129,7 @@ def serve(command: list[str]) -> subprocess.Popen[str]:
 
 
 class Ending(subprocess.Popen[str]):
-    """A process that ends with its block."""
+    """A process that is ended with its block."""
 
     def __exit__(self, *_: object) -> None:
         self.terminate()
@@ -151,7 +151,7 @@ def press(window: Window, selectors: tuple[str, ...], clock: Clock) -> None:
 
 
 class Clock:
-    """Counts the time that the script runs, without the time for which it is stopped (SIGSTOP)."""
+    """Measures the time that the script runs, without the time for which it is stopped (SIGSTOP)."""
 
     seconds = 0.0
 
@@ -180,7 +180,7 @@ def measure(window: Window, server: psutil.Process) -> dict[str, Any]:
 
 
 def heap(window: Window) -> dict[str, Any]:
-    """Kilobytes of a page's heap, and how many of some objects there are."""
+    """The size of a page's heap in kilobytes, and the numbers of some objects."""
     window.events.clear()
     window.command("HeapProfiler.takeHeapSnapshot", reportProgress=False)
     pieces = [e["params"]["chunk"] for e in window.events if e["method"] == "HeapProfiler.addHeapSnapshotChunk"]
@@ -207,7 +207,7 @@ def heap(window: Window) -> dict[str, Any]:
 
 
 def save(path: Path, samples: list[dict[str, Any]], heaps: list[dict[str, Any]], options: str) -> None:
-    """The samples, and how the last third compares with the third before it."""
+    """The samples, and a comparison of the last third with the middle one."""
     growth = {}
     for name in (page for page in samples[0] if page != "minute"):
         for what in ("page_megabytes", "page_nodes", "page_listeners", "server_megabytes", "server_threads"):
@@ -234,7 +234,7 @@ def save(path: Path, samples: list[dict[str, Any]], heaps: list[dict[str, Any]],
 
 
 def thirds(values: list[float]) -> dict[str, float]:
-    """Medians of the middle and of the last third."""
+    """The medians of the middle third and of the last third."""
     third = max(1, len(values) // 3)
     middle, last = values[-2 * third : -third] or values, values[-third:]
     return {"middle third": statistics.median(middle), "last third": statistics.median(last)} if values else {}

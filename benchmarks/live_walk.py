@@ -1,10 +1,10 @@
-"""Walk through both live pages in Chromium as a visitor would, and check everything they do: `results/live/walk.json`.
+"""Use both live pages in Chromium as a visitor would, and check everything they do: `results/live/walk.json`.
 
     python benchmarks/live_walk.py --pictures FOLDER --axe FOLDER/axe.min.js
 
-Each check compares what the page shows with the state of the server, which runs in this process. Keys, mouse and
-fingers are the browser's own events. `--pictures` keeps screenshots to look at, `--axe` runs axe-core (`npm install
-axe-core`) on both pages at two sizes in two colour schemes, `--only` names some parts.
+Each check compares what the page shows with the state of the server, which runs in this process. Key, mouse and touch
+events come from the browser itself. `--pictures` saves screenshots, `--axe` runs axe-core (`npm install axe-core`) on
+both pages at two sizes and in two colour schemes, and `--only` selects some parts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ P = TypeVar("P", WorldPage, StreamPage)
 
 
 class Walk:
-    """What one part of the walk needs: a browser, and a list of what was checked."""
+    """One part of the walk: its browser, and a list of its checks."""
 
     def __init__(self, browser: Browser, pictures: Path | None, axe: str | None) -> None:
         self.browser, self.pictures, self.axe = browser, pictures, axe
@@ -40,10 +40,10 @@ class Walk:
         self.failed: list[str] = []
         self.window = browser.window()
         self.hosts: set[str] = set()
-        """Servers that were opened."""
+        """The servers that were opened."""
 
     def check(self, what: str, happens: Callable[[], Any] | bool, seconds: float = 30.0) -> None:
-        """Note whether something is so, or becomes so."""
+        """Record whether something is true, or becomes true in time."""
         try:
             found = until(happens, what, seconds) if callable(happens) else happens
         except TimeoutError:
@@ -68,7 +68,7 @@ class Walk:
         self.window.open(url)
 
     def finish(self) -> None:
-        """No complaint in the console, and no request to anything but the servers that were opened."""
+        """Check that the console is empty, and that requests went only to the servers that were opened."""
         complaints = [each for each in self.window.complaints() if "willReadFrequently" not in each]  # of `pixels`
         self.check(f"nothing in the browser's console {complaints or ''}", complaints == [])
         foreign = [each for each in self.window.requests() if urlsplit(each).netloc not in self.hosts]
@@ -76,7 +76,7 @@ class Walk:
         self.window.events.clear()
 
     def looks(self, name: str, url: str, ready: Callable[[], Any]) -> None:
-        """Both sizes, both colour schemes: it fits, targets are large enough, and axe-core finds nothing."""
+        """Check, for both sizes and colour schemes, that the page fits, controls are large, and axe-core is clean."""
         for width, scheme in SIZES:
             self.open(url, width, scheme=scheme)
             until(ready, f"{name} is ready")
@@ -98,7 +98,7 @@ class Walk:
                 self.check(f"{name} at {width} in {scheme}: axe-core finds nothing {found or ''}", found == [])
 
     def tab_round(self, name: str, wanted: set[str]) -> None:
-        """Every control is reached by the Tab key, and shows that it has the focus."""
+        """Check that the Tab key reaches every control, and that each shows when it has the focus."""
         self.window.run("document.activeElement.blur(); scrollTo(0, 0)")
         reached, dim = set(), []
         for _ in range(150):
@@ -115,7 +115,7 @@ class Walk:
         self.check(f"{name}: the Tab key reaches every control {sorted(wanted - reached)}", wanted <= reached)
         self.check(f"{name}: what has the focus shows it {dim}", dim == [])
 
-    # Short forms for what is on the page
+    # Shorthand for elements of the page
 
     def text(self, name: str) -> str:
         return str(self.window.run(f"document.getElementById('{name}')?.textContent ?? ''"))
@@ -127,7 +127,7 @@ class Walk:
         return bool(self.window.run(f"document.getElementById('{name}').disabled"))
 
     def choose(self, name: str, value: str) -> None:
-        """An entry of a list: the browser's menu for it is not part of the page, so by the event that it sends."""
+        """Choose an entry of a list. The browser's menu is not part of the page, so send the event that it sends."""
         change = f"(e => {{ e.value = {value!r}; e.dispatchEvent(new Event('change')); }})"
         self.window.run(f"{change}(document.getElementById('{name}'))")
 
@@ -141,7 +141,7 @@ class Walk:
 
 @contextmanager
 def serving(page: P, *, start: bool = True) -> Iterator[str]:
-    """The address of a page that is served by this process."""
+    """Serve a page from this process; yields its address."""
     server = Server(page)
     server.start()
     if start:
@@ -186,7 +186,7 @@ def main() -> None:
             walk = Walk(browser, given.pictures, axe)
             try:
                 parts[name](walk)
-            except Exception:  # the other parts are walked all the same
+            except Exception:  # continue with the other parts
                 walk.failed.append(traceback.format_exc(limit=-3))
                 print(walk.failed[-1], flush=True)
             record["parts"][name] = {"checked": walk.checked, "failed": walk.failed}

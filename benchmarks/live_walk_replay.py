@@ -1,4 +1,4 @@
-"""The part of the walk (`live_walk.py`) through downloads and replays of a stream, and feeds with something wrong."""
+"""The part of the walk (`live_walk.py`) about downloads, replays of a stream, and broken feeds."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def download(walk: Walk) -> None:
             time.sleep(0.6)
             seen = in_sight(walk)
             table = _fetch(walk.window.run("document.getElementById('download').href"))
-            walk.check(f"after “{name}” the file has the {seen} rows in sight", len(table) == seen)
+            walk.check(f"after “{name}” the file has the {seen} rows in view", len(table) == seen)
             same = all(float(line["load"]) == rows[int(line["row"])]["load"] for line in table)
-            walk.check("each with the values that came", same)
+            walk.check("each with the observed values", same)
         made = list(Stream(feed(), horizon=24))
         table = _fetch(f"{url}download")
         pairs = [(line["load.predicted"], out.prediction) for line, out in zip(table, made, strict=True)]
         walk.check(
-            "predictions are those of a stream without a page",
+            "predictions equal those of a stream without a page",
             all((a == "") if b is None else float(a) == b["load"] for a, b in pairs),
         )
         link = walk.window.run(
@@ -56,13 +56,13 @@ def replay(walk: Walk) -> None:
         until(lambda: in_sight(walk) > 2, "rows")
         assert page.pace is not None
         walk.check(
-            "the list says the speed",
+            "the list shows the speed",
             walk.window.run("document.getElementById('pace').selectedOptions[0].text") == "25 rows a second",
         )
         speeds = window.run("[...document.getElementById('pace').options].map(o => o.value)")
         for speed in speeds:
             walk.choose("pace", speed)
-            walk.check(f"the speed {speed} is taken", lambda s=speed: page.pace.speed == s)  # type: ignore[union-attr]
+            walk.check(f"the speed {speed} is applied", lambda s=speed: page.pace.speed == s)  # type: ignore[union-attr]
             factor, rate = parse_speed(speed)
             rate = factor / STEP if factor else rate
             if rate is not None and 4 <= rate <= 300:
@@ -78,16 +78,18 @@ def replay(walk: Walk) -> None:
         until(lambda: page.pace.speed == "25/s", "slow")  # type: ignore[union-attr]
         window.click("#stream-pause")
         walk.check("Pause: the server pauses", lambda: page.pace.paused and walk.pressed("#stream-pause"))  # type: ignore[union-attr]
-        walk.check("Pause: in words", lambda: walk.text("stream-story").startswith("Paused."))
+        walk.check("Pause: the page says so", lambda: walk.text("stream-story").startswith("Paused."))
         count = page.stream.stats.observations
         time.sleep(1)
-        walk.check("Pause: no row comes", page.stream.stats.observations == count)
+        walk.check("Pause: no row arrives", page.stream.stats.observations == count)
         walk.picture("stream-paused", whole=False)
         window.press("p", "p")
         time.sleep(0.5)
-        walk.check("the key P twice in a moment: still paused", page.pace.paused and walk.pressed("#stream-pause"))
+        walk.check(
+            "the key P twice in quick succession: still paused", page.pace.paused and walk.pressed("#stream-pause")
+        )
         window.press("p")
-        walk.check("the key P: it goes on", lambda: not page.pace.paused and page.stream.stats.observations > count)  # type: ignore[union-attr]
+        walk.check("the key P: it continues", lambda: not page.pace.paused and page.stream.stats.observations > count)  # type: ignore[union-attr]
         window.emulate(1280, motion="reduce")
         walk.choose("pace", "100/s")
         time.sleep(1.5)
@@ -104,7 +106,7 @@ def replay(walk: Walk) -> None:
         until(lambda: in_sight(walk) > 2, "rows")
         offered = window.run("[...document.getElementById('pace').options].filter(o => !o.disabled).map(o => o.value)")
         walk.check(
-            f"without timestamps no speed needs them {offered}",
+            f"without timestamps, no speed on offer needs them {offered}",
             set(offered) == {"1/s", "5/s", "25/s", "100/s", "1000/s", "max"},
         )
         for speed in ("100/s", "max"):
@@ -115,7 +117,7 @@ def replay(walk: Walk) -> None:
 
 
 def troubles(walk: Walk) -> None:
-    """What a visitor sees before the first row, without a forecast, and when the feed is broken."""
+    """What a visitor sees before the first row, without forecasts, and when the feed is broken."""
 
     def silent() -> Iterator[dict[str, float]]:
         time.sleep(8)
@@ -124,7 +126,8 @@ def troubles(walk: Walk) -> None:
     with serving(StreamPage(Stream(silent()), "-", Pace("max"))) as url:
         walk.open(url)
         walk.check(
-            "before the first row it waits, in words", lambda: "Waiting for the first row" in walk.text("stream-story")
+            "before the first row the page says that it waits",
+            lambda: "Waiting for the first row" in walk.text("stream-story"),
         )
         walk.check("standard input has a name", walk.text("stream-title") == "Standard input")
         walk.picture("stream-waiting")
@@ -135,18 +138,22 @@ def troubles(walk: Walk) -> None:
         results = quiet.stream.read(50)
         assert results is not None
         quiet.observe(results)
-        walk.check("a running feed is in words", lambda: "Each row is predicted" in walk.text("stream-story"))
-        walk.check("one that falls silent, too", lambda: "No row has arrived since" in walk.text("stream-story"))
+        walk.check(
+            "the page says that the feed is running", lambda: "Each row is predicted" in walk.text("stream-story")
+        )
+        walk.check("and when it falls silent", lambda: "No row has arrived since" in walk.text("stream-story"))
         results = quiet.stream.read(10)
         assert results is not None
         quiet.observe(results)
-        walk.check("and that it goes on", lambda: "Each row is predicted" in walk.text("stream-story"))
+        walk.check("and when it continues", lambda: "Each row is predicted" in walk.text("stream-story"))
         walk.finish()
     slow = StreamPage(Stream(feed(60)), "feed.csv", Pace("0.15/s"))
     with serving(slow) as url:
         walk.open(url)
-        walk.check("a slow replay says when it goes on", lambda: "the next row is due at" in walk.text("stream-story"))
-        walk.check("rows are counted by the minute", lambda: walk.text("rate-title") == "Rows a minute")
+        walk.check(
+            "a slow replay says when the next row is due", lambda: "the next row is due at" in walk.text("stream-story")
+        )
+        walk.check("rows are counted per minute", lambda: walk.text("rate-title") == "Rows a minute")
         walk.picture("stream-slow", whole=False)
         walk.finish()
 
@@ -158,12 +165,12 @@ def troubles(walk: Walk) -> None:
     with serving(StreamPage(Stream(broken()), "feed.csv", Pace("max"))) as url:
         walk.open(url)
         walk.check(
-            "a broken feed is said in words",
+            "the page says that the feed is broken",
             lambda: "Stopped: feed.csv: the disk is gone." in walk.text("stream-story"),
         )
-        walk.check("and what came before is still there", lambda: in_sight(walk) > 200)
+        walk.check("and still shows the rows before", lambda: in_sight(walk) > 200)
         walk.check(
-            "how to get a forecast is said",
+            "the page says how to get a forecast",
             lambda: "--horizon" in walk.window.run("document.querySelector('#targets figcaption').textContent"),
         )
         walk.picture("stream-broken")

@@ -21,7 +21,7 @@ LEGEND = """
 Object.fromEntries([...document.querySelectorAll('#targets figure:first-child .u-series')].map(
   e => [e.querySelector('.u-label').textContent, e.querySelector('.u-value').textContent]))
 """
-"""The values below the first chart, by their names."""
+"""The values below the first chart, by name."""
 COUNT = """
 (() => {
   const c = document.querySelector('#anomaly canvas');
@@ -31,11 +31,11 @@ COUNT = """
   return n;
 })()
 """
-"""Pixels of the chart of anomaly scores that have some colour."""
+"""The number of pixels with a certain colour in the chart of anomaly scores."""
 
 
 def feed(count: int = 1500, *, seed: int = 1, stamped: bool = True, **more: str) -> list[dict[str, Any]]:
-    """A day and an hour of something, with two jumps, a lasting change, and noise."""
+    """A day and an hour of rows, with two jumps, a lasting change, and noise."""
     rng, t = np.random.default_rng(seed), np.arange(count)
     load = 400 + 120 * np.sin(2 * np.pi * t / 144) + 30 * np.sin(2 * np.pi * t / 36) + rng.normal(0, 8, count)
     heat = 20 + 5 * np.sin(2 * np.pi * t / 144 + 1) + rng.normal(0, 0.3, count) + 6 * (t >= 900)
@@ -48,13 +48,13 @@ def feed(count: int = 1500, *, seed: int = 1, stamped: bool = True, **more: str)
 
 
 def ended(page: StreamPage) -> StreamPage:
-    """The page after the whole feed came."""
+    """The page after the end of the feed."""
     page.replay()
     return page
 
 
 def window_of(walk: Walk) -> tuple[float, float]:
-    """The start and the end of what is in sight, as the page gives them for the download."""
+    """The start and the end of the visible rows, as in the page's download link."""
     query = parse_qs(urlsplit(walk.window.run("document.getElementById('download').href")).query)
     return float(query["start"][0]), float(query["end"][0])
 
@@ -76,27 +76,28 @@ def look(walk: Walk) -> None:
 
 
 def charts(walk: Walk) -> None:
-    """What is drawn is what the stream computed."""
+    """Check that the page draws what the stream computed."""
     page = ended(StreamPage(Stream(feed(), horizon=24, drift=PageHinkley(threshold=8.0)), "feed.csv", Pace("max")))
     track, window = page._tracks[""], walk.window
     with serving(page, start=False) as url:
         walk.open(url)
-        walk.check("the newest 192 rows are in sight", lambda: in_sight(walk) == 192)
+        walk.check("the newest 192 rows are in view", lambda: in_sight(walk) == 192)
         names = window.run("[...document.querySelectorAll('#targets h2')].map(e => e.textContent)")
         walk.check("each target has a chart", names == ["load", "temperature"])
         newest = track.ring.last()[0]
         shown = window.run(LEGEND)
         for label, value in (("observed", newest[6]), ("expected", newest[7]), ("forecast", track.fan[0, 0, 0])):
-            walk.check(f"{label} is the stream's own", np.isclose(float(shown[label]), value, rtol=1e-4))
+            walk.check(f"{label} equals the stream's", np.isclose(float(shown[label]), value, rtol=1e-4))
         _fan(walk, track)
         stats = page.stream.stats
         walk.check("rows are counted", walk.text("rows") == f"{stats.observations:,}")
         walk.check(
-            "error against copying is the stream's", walk.text("against") == f"{round(100 * stats.against_copy)} %"
+            "the error relative to copying equals the stream's",
+            walk.text("against") == f"{round(100 * stats.against_copy)} %",
         )
         walk.check("alarms are counted", int(walk.text("open")) == stats.alarms > 0)
         walk.check("drifts are counted", int(walk.text("drifts")) == stats.drifts > 0)
-        walk.check("the feed has ended, in words", "has ended" in walk.text("stream-story"))
+        walk.check("the page says that the feed has ended", "has ended" in walk.text("stream-story"))
         window.click("#all")
         walk.check("“All” shows all", lambda: in_sight(walk) == 1500)
         walk.check("alarms are marked in red", window.run(COUNT % "d[i] > 170 && d[i + 1] < 80 && d[i + 2] < 80") > 50)
@@ -112,13 +113,13 @@ def charts(walk: Walk) -> None:
 
 
 def _fan(walk: Walk, track: Track) -> None:
-    """The forecast and both its bands, by the values in the legend where the pointer is ahead of now."""
+    """Check the forecast and both bands, from the values in the legend when the pointer is on a future row."""
     window, over = walk.window, "#targets figure:first-child .u-over"
     for ahead in (1, 12, 24):
-        share = (191 + ahead) / (191 + 24)  # of 192 rows in sight, and the 24 to come
+        share = (191 + ahead) / (191 + 24)  # of 192 rows in view and 24 forecast
         window._mouse("mouseMoved", window.place(over, min(share, 0.9995)))
         at = str(np.datetime64(int(track.ring.last()[0, X] + ahead * STEP), "s")).replace("T", " ")
-        walk.check(f"{ahead} steps ahead of now is {at}", lambda at=at: window.run(LEGEND)["at"] == at)
+        walk.check(f"{ahead} steps ahead is {at}", lambda at=at: window.run(LEGEND)["at"] == at)
         shown = window.run(LEGEND)
         for part, label in enumerate(
             ("forecast", "ahead, low", "ahead, high", "ahead, middle, low", "ahead, middle, high")
@@ -126,7 +127,7 @@ def _fan(walk: Walk, track: Track) -> None:
             value = track.fan[ahead - 1, part, 0]
             walk.check(f"{label} is {value:.1f}", bool(np.isclose(float(shown[label]), value, rtol=1e-4)))
         low, inner_low, middle, inner_high, high = (track.fan[ahead - 1, part, 0] for part in (1, 3, 0, 4, 2))
-        walk.check("the bands lie inside each other", bool(low <= inner_low <= middle <= inner_high <= high))
+        walk.check("the dark band lies within the light one", bool(low <= inner_low <= middle <= inner_high <= high))
     window._mouse("mouseMoved", (5, 5))
 
 
@@ -142,7 +143,7 @@ def zoom(walk: Walk) -> None:
         window.click("#out")
         walk.check("− shows them again", lambda: in_sight(walk) == 192)
         window.press("+", "+")
-        walk.check("the key + twice in a moment: a quarter", lambda: in_sight(walk) == 48)
+        walk.check("the key + twice in quick succession: a quarter", lambda: in_sight(walk) == 48)
         window.press("-", "-", "-")
         walk.check("the key − three times: twice as many", lambda: in_sight(walk) == 384)
         window.press("f")
@@ -151,26 +152,27 @@ def zoom(walk: Walk) -> None:
         span = end - start + 24 * STEP
         window.press("ArrowLeft", "ArrowLeft", "ArrowLeft")
         walk.check(
-            "← three times in a moment: 1.2 windows back", lambda: abs(window_of(walk)[0] - (start - 1.2 * span)) < 2
+            "← three times in quick succession: 1.2 windows back",
+            lambda: abs(window_of(walk)[0] - (start - 1.2 * span)) < 2,
         )
         walk.check("and it no longer follows", not walk.pressed("#follow"))
         window.press("ArrowRight")
-        walk.check("→ 0.4 windows on", lambda: abs(window_of(walk)[0] - (start - 0.8 * span)) < 2)
+        walk.check("→ moves 0.4 windows forward", lambda: abs(window_of(walk)[0] - (start - 0.8 * span)) < 2)
         window.click("#earlier")
         walk.check("the button ←", lambda: abs(window_of(walk)[0] - (start - 1.2 * span)) < 2)
         window.click("#later")
         window.click("#later")
         window.click("#later")
         window.click("#later")
-        walk.check("→ to the end follows again", lambda: walk.pressed("#follow"))
+        walk.check("→ as far as the end follows again", lambda: walk.pressed("#follow"))
         window.click("#all")
         until(lambda: in_sight(walk) == 1500, "all")
         window.drag(over, [(0.2, 0.5), (0.4, 0.5), (0.5, 0.5)])
-        walk.check("dragging zooms to what was marked", lambda: 420 < in_sight(walk) < 500)
+        walk.check("dragging zooms to the marked rows", lambda: 420 < in_sight(walk) < 500)
         before = window_of(walk)
         window.drag(over, [(0.7, 0.5), (0.5, 0.5), (0.3, 0.5)], SHIFT)
         walk.check(
-            "Shift and drag moves by as much",
+            "Shift and drag moves by the dragged distance",
             lambda: (
                 abs(window_of(walk)[0] - before[0] - 0.4 * (before[1] - before[0])) < 0.03 * (before[1] - before[0])
             ),
@@ -187,7 +189,7 @@ def zoom(walk: Walk) -> None:
         window.run("scrollTo(0, 0)")
         window.wheel(over, 120)
         time.sleep(0.4)
-        walk.check("the wheel alone scrolls the page and leaves the chart", window_of(walk) == before)
+        walk.check("the wheel alone scrolls the page and does not change the chart", window_of(walk) == before)
         x, y = window.place(over)
         for count in (1, 2):
             for kind in ("mousePressed", "mouseReleased"):
@@ -245,20 +247,20 @@ def alarms(walk: Walk) -> None:
         walk.picture("stream-acknowledged", whole=False)
         window.run(f"document.querySelector(\"#alarms [data-row='{page._alarms[-1].row}']\").focus()")
         window.press("Enter")
-        walk.check("Enter on “Show” jumps as well", lambda: page._alarms[-1].why in walk.text("chosen"))
+        walk.check("Enter on “Show” jumps too", lambda: page._alarms[-1].why in walk.text("chosen"))
         window.press("Tab", " ")
         walk.check("Tab and Space acknowledge", lambda: page._alarms[-1].acknowledged)
         window.click("#acknowledge-all")
         walk.check(
             "all are acknowledged", lambda: walk.text("open") == "0" and all(a.acknowledged for a in page._alarms)
         )
-        walk.check("the title forgets them", lambda: window.run("document.title") == "feed.csv · ptncn live")
-        walk.check("and the button rests", lambda: walk.disabled("acknowledge-all"))
+        walk.check("the title no longer counts them", lambda: window.run("document.title") == "feed.csv · ptncn live")
+        walk.check("and the button is disabled", lambda: walk.disabled("acknowledge-all"))
         walk.finish()
 
 
 def keys(walk: Walk) -> None:
-    """Keys in a list, those in trouble first."""
+    """Check the list of keys, which starts with those that have open alarms."""
     names = [f"pump {number}" for number in range(6)]
     series = [feed(900, seed=seed, device=name) for seed, name in enumerate(names)]
     for row in series[3][600::30]:
@@ -272,17 +274,17 @@ def keys(walk: Walk) -> None:
         worst = {name: sum(a.severity for a in page._alarms if a.key == name and not a.acknowledged) for name in names}
         order = sorted(names, key=lambda name: worst[name], reverse=True)
         walk.check(
-            "keys are listed by trouble",
+            "keys are sorted by the severity of open alarms",
             lambda: window.run(listed)[0] == order[0] and set(window.run(listed)) == set(names),
         )
         walk.check(f"the one with planted faults comes first ({order[0]})", order[0] == "pump 3")
         walk.check(
-            "and is in sight",
+            "and is shown",
             lambda: "Showing pump 3, the key with the most severe alarms." in walk.text("stream-story"),
         )
         walk.picture("stream-keys")
         window.click("#keys [data-name='pump 1'] button")
-        walk.check("another is chosen", lambda: "Showing pump 1." in walk.text("stream-story"))
+        walk.check("another key is chosen", lambda: "Showing pump 1." in walk.text("stream-story"))
         walk.check("and marked", lambda: walk.pressed("#keys [data-name='pump 1'] button"))
         newest = page._tracks["pump 1"].ring.last()[0, 6]
         value = "[...document.querySelectorAll('#targets figure:first-child .u-value')].at(-2).textContent"
@@ -291,27 +293,32 @@ def keys(walk: Walk) -> None:
         walk.check("a badge counts open alarms", int(window.run(badge)) == page._tracks["pump 3"].open_alarms)
         window._mouse("mouseMoved", (5, 5))
         window.click("#acknowledge-all")
-        walk.check("acknowledged, nothing is in trouble", lambda: all(not t.trouble for t in page._tracks.values()))
         walk.check(
-            "and badges go", lambda: window.run("[...document.querySelectorAll('#keys .badge')].every(e => e.hidden)")
+            "after acknowledging, no key has open alarms", lambda: all(not t.trouble for t in page._tracks.values())
         )
-        walk.check("few keys need no search", walk.window.run("document.getElementById('find').offsetParent === null"))
+        walk.check(
+            "and the badges are gone",
+            lambda: window.run("[...document.querySelectorAll('#keys .badge')].every(e => e.hidden)"),
+        )
+        walk.check(
+            "a few keys need no search", walk.window.run("document.getElementById('find').offsetParent === null")
+        )
         walk.finish()
     many = [{"device": f"pump {n:03}", "load": float(np.sin(t / (5 + n)))} for t in range(12) for n in range(130)]
     page = ended(StreamPage(Stream(many, key="device"), "many.csv", Pace("max")))
     with serving(page, start=False) as url:
         walk.open(url)
-        walk.check("of 130 keys it says that 30 are not listed", lambda: "30 more" in walk.text("more-keys"))
+        walk.check("for 130 keys the page says that 30 are not listed", lambda: "30 more" in walk.text("more-keys"))
         window.click("#find")
         window.press(*"PUMP 12")
         wanted = [f"pump {n:03}" for n in range(120, 130)]
-        walk.check("a part of a name finds ten", lambda: sorted(window.run(listed)) == wanted)
+        walk.check("a part of a name finds ten keys", lambda: sorted(window.run(listed)) == wanted)
         window.click("#keys [data-name='pump 127'] button")
         walk.check("one of them is chosen", lambda: "Showing pump 127." in walk.text("stream-story"))
         walk.picture("stream-find", whole=False)
         window.click("#find", 0.3)
         window.press("x")
-        walk.check("no key is found, in words", lambda: "No key" in walk.text("more-keys"))
+        walk.check("the page says when no key is found", lambda: "No key" in walk.text("more-keys"))
         walk.finish()
 
 

@@ -1,5 +1,5 @@
-"""The part of the walk (`live_walk.py`) about visitors: two at once, a lost server, those who are refused, and that a
-page changes nothing of what is learnt."""
+"""The part of the walk (`live_walk.py`) about visitors: two at once, a lost server, refused requests, and a check that
+a page does not change what is learnt."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ptncn.streaming import Stream
 
 
 def two(walk: Walk) -> None:
-    """Both see, and change, the same world; each looks at its own part of a stream."""
+    """Two visitors see and change the same world; each looks at a separate part of a stream."""
     page, other = WorldPage(units=(16, 8)), walk.another()
     with serving(page) as url:
         walk.open(url)
@@ -41,14 +41,14 @@ def two(walk: Walk) -> None:
             walk.check("both are counted", lambda w=window, s=said: "2 visitors share this page" in w.run(s))
         walk.window.click("[data-kind=shapes]")
         walk.check(
-            "a change of one is seen by the other",
+            "a change by one visitor reaches the other",
             lambda: other.run("document.querySelector('[data-kind=shapes]').ariaChecked === 'true'"),
         )
         other.click("#freeze")
-        walk.check("and the other way round", lambda: walk.pressed("#freeze"))
+        walk.check("and vice versa", lambda: walk.pressed("#freeze"))
         count = "document.getElementById('frames').textContent"
         numbers = [[w.run(count) for w in (walk.window, other)] for _ in range(2) if not frames(page, 30)]
-        walk.check("both go on", all(a != b for a, b in zip(*numbers, strict=True)))
+        walk.check("both continue", all(a != b for a, b in zip(*numbers, strict=True)))
         other.command("Page.navigate", url="about:blank")
         walk.check("one leaves", lambda: "no other visitors" in walk.text("connection"))
         walk.finish()
@@ -59,9 +59,9 @@ def two(walk: Walk) -> None:
         other.emulate(1280)
         other.open(url)
         walk.window.click("#all")
-        walk.check("one looks at all rows", lambda: in_sight(walk) == 1500)
+        walk.check("one visitor looks at all rows", lambda: in_sight(walk) == 1500)
         walk.check(
-            "the other at the newest",
+            "the other at the newest rows",
             lambda: other.run("document.getElementById('window-note').textContent").startswith("192 rows"),
         )
         other.click("#acknowledge-all")
@@ -69,7 +69,7 @@ def two(walk: Walk) -> None:
 
 
 def lost(walk: Walk) -> None:
-    """The server goes away and comes back at the same address."""
+    """The server ends and is restarted at the same address."""
     page = WorldPage(units=(16, 8))
     server = Server(page)
     server.start()
@@ -79,7 +79,9 @@ def lost(walk: Walk) -> None:
     frames(page, 5)
     page.stop()
     server.stop()
-    walk.check("a lost connection is said", lambda: "Connection lost; trying again" in walk.text("connection"))
+    walk.check(
+        "the page says that the connection is lost", lambda: "Connection lost; trying again" in walk.text("connection")
+    )
     box = walk.window.run("(b => [b.top, b.bottom])(document.getElementById('connection').getBoundingClientRect())")
     walk.check("in sight", 0 <= box[0] < box[1] <= 900)
     walk.picture("world-lost", whole=False)
@@ -88,10 +90,10 @@ def lost(walk: Walk) -> None:
     server.start()
     page.start()
     try:
-        walk.check("it connects again by itself", lambda: "Connected" in walk.text("connection"))
+        walk.check("it reconnects by itself", lambda: "Connected" in walk.text("connection"))
         frames(page, 30)
         walk.check(
-            "and goes on with the new world",
+            "and continues with the new world",
             lambda: 0 < int(walk.text("frames").split()[0].replace(",", "")) <= page.number,
         )
         walk.window.click("#pause")
@@ -105,14 +107,14 @@ def lost(walk: Walk) -> None:
     server.start()
     try:
         shown = "['world', 'stream'].filter(id => document.getElementById(id)?.hidden === false)"
-        walk.check("a stream comes in its place", lambda: walk.window.run(shown) == ["stream"])
+        walk.check("a stream replaces the world", lambda: walk.window.run(shown) == ["stream"])
         walk.check("with its rows", lambda: in_sight(walk) == 192)
     finally:
         server.stop()
 
 
 def refused(walk: Walk) -> None:
-    """Other origins and names, malformed and oversized messages, too many connections: and the world goes on."""
+    """Other origins and host names, malformed and oversized messages, too many connections; the world continues."""
     page = WorldPage(units=(16, 8))
     with serving(page) as url:
         home, socket = url.rstrip("/"), url.replace("http", "ws") + "live"
@@ -123,24 +125,24 @@ def refused(walk: Walk) -> None:
             walk.check(f"a socket from {origin} is refused", not _opens(socket, origin))
         walk.check("a socket without an origin is refused", not _opens(socket, None))
         for path in ("secret", "../server.py", "%2e%2e/server.py", "static/main.js", "download"):
-            walk.check(f"/{path} is not there", _status(url + path) == 404)
+            walk.check(f"/{path} does not exist", _status(url + path) == 404)
         walk.check("an upload is refused", _status(url, data=b"x" * 1_000_000) == 405)
         _malformed(walk, page, socket, home)
         walk.check("a message above 4 kB ends the connection", _ends(socket, home, ["x" * (LARGEST + 1)]))
-        walk.check("so does a binary one", _ends(socket, home, [b"x"]))
+        walk.check("so does a binary message", _ends(socket, home, [b"x"]))
         walk.check("and a flood of messages", _ends(socket, home, ['{"type": "step"}'] * 200))
         with contextlib.ExitStack() as stack:
             opened = [stack.enter_context(visit(socket, home)) for _ in range(MOST_VISITORS)]
             walk.check(
                 f"{MOST_VISITORS} visitors get in", all("hello" in str(each.recv(timeout=30)) for each in opened)
             )
-            walk.check("one more does not", _ends(socket, home, []))
+            walk.check("one more is refused", _ends(socket, home, []))
             walk.window.command("Page.navigate", url=url)
-            walk.check("and a browser says why", lambda: "16 visitors are here already" in walk.text("connection"))
+            walk.check("and a browser says why", lambda: "limit of 16 visitors reached" in walk.text("connection"))
             walk.picture("world-full", whole=False)
-        walk.check("a place that is free again is taken", lambda: "Connected" in walk.text("connection"))
+        walk.check("a visitor can take a place that has become free", lambda: "Connected" in walk.text("connection"))
         count = page.number
-        walk.check("the world went on all the time", lambda: page.number > count and page.problem is None)
+        walk.check("the world continued all the time", lambda: page.number > count and page.problem is None)
 
 
 def _malformed(walk: Walk, page: WorldPage, socket: str, home: str) -> None:
@@ -166,7 +168,7 @@ def _malformed(walk: Walk, page: WorldPage, socket: str, home: str) -> None:
 
 
 def token(walk: Walk) -> None:
-    """With another address than loopback a visitor needs the token; here the machine's own name for all addresses."""
+    """At any address other than loopback a visitor needs the token; this test listens on all addresses."""
     page = WorldPage(units=(16, 8))
     server = Server(page, "0.0.0.0")
     server.start()
@@ -180,7 +182,7 @@ def token(walk: Walk) -> None:
         walk.check("a socket without it, too", not _opens(bare.replace("http", "ws") + "live", bare.rstrip("/")))
         walk.check("a file without it, too", _status(bare + "main.js") == 403)
         walk.open(url)
-        walk.check("with it the page opens and connects", lambda: "Connected" in walk.text("connection"))
+        walk.check("with the token the page opens and connects", lambda: "Connected" in walk.text("connection"))
         walk.check("the token leaves the address bar", walk.window.run("location.href") == bare)
         walk.check("scripts cannot read it", walk.window.run("document.cookie") == "")
         walk.window.open(bare)
@@ -191,16 +193,14 @@ def token(walk: Walk) -> None:
     server = Server(page, "0.0.0.0", int(bare.rstrip("/").rpartition(":")[2]))
     server.start()
     try:
-        walk.check(
-            "a new token is asked for, in words", lambda: "The token is missing or wrong" in walk.text("connection")
-        )
+        walk.check("the page asks for a new token", lambda: "The token is missing or wrong" in walk.text("connection"))
     finally:
         page.stop()
         server.stop()
 
 
 def bytes_(walk: Walk) -> None:
-    """What is learnt and written is the same with and without a page."""
+    """Check that what is learnt and written is the same with and without a page."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         source = folder / "feed.csv"
@@ -264,11 +264,11 @@ def _status(url: str, headers: dict[str, str] | None = None, data: bytes | None 
     except urllib.error.HTTPError as error:
         return error.code
     except (ConnectionError, urllib.error.URLError):
-        return 405 if data else 0  # the server may close before it has read everything
+        return 405 if data else 0  # the server may close the connection before it has read everything
 
 
 def visit(address: str, origin: str | None) -> ClientConnection:
-    """A visitor without a browser, who need not read what comes."""
+    """A visitor without a browser, who does not have to read messages."""
     return connect(address, origin=origin, open_timeout=60, close_timeout=1, ping_interval=None)  # type: ignore[arg-type]
 
 

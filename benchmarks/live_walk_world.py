@@ -1,4 +1,4 @@
-"""The part of the walk (`live_walk.py`) through the moving world."""
+"""The part of the walk (`live_walk.py`) about the moving world."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STRIP = """
   return [(a.left - b.left) / b.width, a.width / b.width];
 })()
 """
-"""Where the bar begins that hides the middle, and its width, as shares of the picture."""
+"""The left edge and the width of the bar that hides the middle, as shares of the picture."""
 COUNT_PICTURES = """
 (() => {
   window.count = 0;
@@ -34,7 +34,7 @@ COUNT_PICTURES = """
   };
 })()
 """
-"""From now on, `count` is the number of pictures that the page drew."""
+"""JavaScript that makes `count` the number of pictures drawn from now on."""
 
 
 def weights(page: WorldPage, learner: int) -> list[torch.Tensor]:
@@ -51,13 +51,13 @@ def unpack(frame: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def frames(page: WorldPage, count: int) -> None:
-    """Wait for so many frames."""
+    """Wait for this many frames."""
     goal = page.number + count
     until(lambda: page.number >= goal, f"{count} frames pass")
 
 
 def shown(walk: Walk, page: WorldPage) -> bool:
-    """Whether the three pictures are those that the server made; the world stands still."""
+    """Whether the three pictures are those that the server made; call it while the world is paused."""
     _, payload = unpack(page.latest)
     made = np.frombuffer(payload, np.uint8).reshape(3, SIDE, SIDE)
     found = [walk.pixels(name) for name in ("truth", "expected-0", "expected-1")]
@@ -90,9 +90,9 @@ def look(walk: Walk) -> None:
             "{childList: true, characterData: true, subtree: true}))"
         )
         frames(page, 50)
-        walk.check("a screen reader is not told every frame", walk.window.run("window.said") == 0)
+        walk.check("a screen reader does not announce every frame", walk.window.run("window.said") == 0)
         walk.window.press("f")
-        walk.check("but that weights are frozen", lambda: walk.window.run("window.said") > 0)
+        walk.check("but it announces that weights are frozen", lambda: walk.window.run("window.said") > 0)
         walk.finish()
 
 
@@ -105,11 +105,11 @@ def change_the_world(walk: Walk) -> None:
             window.click(f"[data-kind={kind}]")
             walk.check(f"“{kind}” changes the world", lambda kind=kind: page.world.settings.kind == kind)
             checked = f"document.querySelector('[data-kind={kind}]').ariaChecked === 'true'"
-            walk.check(f"“{kind}” is the chosen one on the page", lambda checked=checked: window.run(checked))
+            walk.check(f"“{kind}” is selected on the page", lambda checked=checked: window.run(checked))
             frames(page, 12)
             walk.picture(f"world-kind-{kind}", whole=False)
             pause(walk, page, True)
-            walk.check(f"{kind}: all three pictures are those of the server", lambda: shown(walk, page))
+            walk.check(f"{kind}: all three pictures equal the server's", lambda: shown(walk, page))
             pause(walk, page, False)
         window.run("document.querySelector('[data-kind=digits]').focus()")
         for key, kind in (("ArrowRight", "letters"), ("ArrowDown", "shapes"), ("ArrowLeft", "letters")):
@@ -121,8 +121,8 @@ def change_the_world(walk: Walk) -> None:
             walk.check(f"the page says {count}", lambda count=count: walk.text("objects-value") == str(count))
         slide(walk, "objects", ["Home"])
         slide(walk, "speed", ["Home"])
-        walk.check("a speed of 0 stands still", lambda: page.world.settings.speed == 0)
-        walk.check("“standing still” on the page", lambda: walk.text("speed-value") == "standing still")
+        walk.check("at speed 0 the world stands still", lambda: page.world.settings.speed == 0)
+        walk.check("the page says “standing still”", lambda: walk.text("speed-value") == "standing still")
         frames(page, 3)
         before = page.world.scene
         pictures = [walk.pixels("truth") for _ in range(2) if not frames(page, 4)]
@@ -140,7 +140,7 @@ def change_the_world(walk: Walk) -> None:
         walk.check("the bar is drawn over just these columns", close)
         walk.picture("world-hidden", whole=False)
         slide(walk, "occlusion", ["Home"])
-        walk.check("nothing is hidden again", lambda: page.world.settings.occlusion == 0)
+        walk.check("nothing is hidden any more", lambda: page.world.settings.occlusion == 0)
         walk.check("and the bar is gone", lambda: window.run("document.getElementById('strip').hidden"))
         window.drag("#speed", [(0.33, 0.5), (0.6, 0.5), (0.8, 0.5)])
         walk.check("a slider follows the mouse", lambda: 0.2 < page.world.settings.speed < 0.28)
@@ -152,7 +152,9 @@ def draw(walk: Walk) -> None:
     with serving(page) as url:
         walk.open(url)
         walk.check("an empty pad cannot be used", walk.disabled("pad-use"))
-        walk.check("nor chosen as a kind", lambda: window.run("document.querySelector('[data-kind=drawing]').disabled"))
+        walk.check(
+            "nor selected as what moves", lambda: window.run("document.querySelector('[data-kind=drawing]').disabled")
+        )
         window.drag("#pad", [(0.2, 0.2), (0.8, 0.2), (0.8, 0.8), (0.2, 0.8), (0.2, 0.2)])
         drawn = walk.pixels("pad")
         walk.check(
@@ -161,7 +163,7 @@ def draw(walk: Walk) -> None:
         window.click("#pad-use")
         walk.check("“Let it move” makes it the world", lambda: page.world.settings.kind == "drawing")
         sent = None if page.world.drawing is None else page.world.drawing.pixels[0]
-        walk.check("pixel by pixel what is on the pad", sent is not None and np.array_equal(sent, walk.pixels("pad")))
+        walk.check("it equals the pad pixel by pixel", sent is not None and np.array_equal(sent, walk.pixels("pad")))
         frames(page, 10)
         walk.check("the world shows it", lambda: int((walk.pixels("truth") > 100).sum()) > 20)
         walk.picture("world-drawing", whole=False)
@@ -175,7 +177,7 @@ def draw(walk: Walk) -> None:
         window.press("ArrowLeft", " ", "ArrowDown", " ")
         window.press("Tab", "Enter")
         walk.check(
-            "it is drawn by the keyboard alone",
+            "the keyboard alone draws it",
             lambda: page.world.drawing is not None and 4 <= int((page.world.drawing.pixels == 255).sum()) <= 6,
         )
         walk.open(url, 360)
@@ -199,8 +201,8 @@ def do_to_the_learners(walk: Walk) -> None:
             walk.check(f"{name} learns", not same(before, weights(page, learner)))
         window.click("#freeze")
         walk.check("Freeze: the server froze the weights", lambda: page.frozen)
-        walk.check("Freeze: the button is pressed, and the story says so", lambda: walk.pressed("#freeze"))
-        walk.check("Freeze: in words", lambda: "Weights are frozen" in walk.text("story"))
+        walk.check("Freeze: the button is pressed, and the text says so", lambda: walk.pressed("#freeze"))
+        walk.check("Freeze: the page says so", lambda: "Weights are frozen" in walk.text("story"))
         before, states = [weights(page, each) for each in (0, 1)], page.runners[0].state.clone()
         frames(page, 10)
         walk.check("Freeze: no weight changes", all(same(before[each], weights(page, each)) for each in (0, 1)))
@@ -208,7 +210,7 @@ def do_to_the_learners(walk: Walk) -> None:
         walk.check("Freeze: states still correct themselves", moved)
         walk.picture("world-frozen", whole=False)
         window.click("#freeze")
-        walk.check("Freeze again: learning goes on", lambda: not same(before[0], weights(page, 0)))
+        walk.check("Freeze again: learning continues", lambda: not same(before[0], weights(page, 0)))
         _dream(walk, page)
         _lesion(walk, page)
         _travel(walk, page)
@@ -220,12 +222,12 @@ def _dream(walk: Walk, page: WorldPage) -> None:
     window.click("#dream")
     walk.check("Dream: both learners dream", lambda: page.dreaming and walk.pressed("#dream"))
     before = [weights(page, each) for each in (0, 1)]
-    until(lambda: "Both learners dream" in walk.text("story"), "the story says so")
+    until(lambda: "Both learners dream" in walk.text("story"), "the text says so")
     frames(page, 20)
     walk.check("Dream: nothing is learnt", all(same(before[each], weights(page, each)) for each in (0, 1)))
     walk.picture("world-dream", whole=False)
     window.click("#dream")
-    walk.check("Dream again: they wake", lambda: not page.dreaming and not walk.pressed("#dream"))
+    walk.check("Dream again: the dream ends", lambda: not page.dreaming and not walk.pressed("#dream"))
 
 
 def _lesion(walk: Walk, page: WorldPage) -> None:
@@ -242,7 +244,7 @@ def _lesion(walk: Walk, page: WorldPage) -> None:
         pause(walk, page, False)
         frames(page, 5)
         walk.check(f"Lesion of {part}: they stay zero", not any(map(torch.any, held.values())))
-        walk.check(f"Lesion of {part}: in words", lambda p=part: f"Lesioned: {p}" in walk.text("story"))
+        walk.check(f"Lesion of {part}: the page says so", lambda p=part: f"Lesioned: {p}" in walk.text("story"))
         pause(walk, page, True)
         window.click(button)
         walk.check(f"Lesion of {part}: off", lambda r=runner, b=button: not r.lesions and not walk.pressed(b))
@@ -254,7 +256,7 @@ def _lesion(walk: Walk, page: WorldPage) -> None:
 
 def _travel(walk: Walk, page: WorldPage) -> None:
     window = walk.window
-    walk.check("Go back: not before there is a snapshot", walk.disabled("back"))
+    walk.check("Go back: disabled without a snapshot", walk.disabled("back"))
     pause(walk, page, True)
     window.click("#snapshot")
     walk.check("Snapshot: “Go back” is offered", lambda: not walk.disabled("back"))
@@ -277,9 +279,11 @@ def _travel(walk: Walk, page: WorldPage) -> None:
     frames(page, 20)
     pause(walk, page, True)
     window.click("#back")
-    walk.check("Go back: to the frame of the snapshot", lambda: page.number == number)
-    walk.check("Go back: to its world", lambda: page.world.settings.kind == "digits")
-    walk.check("Go back: to its weights", lambda: all(same(before[each], weights(page, each)) for each in (0, 1)))
+    walk.check("Go back: the frame of the snapshot is restored", lambda: page.number == number)
+    walk.check("Go back: its world is restored", lambda: page.world.settings.kind == "digits")
+    walk.check(
+        "Go back: its weights are restored", lambda: all(same(before[each], weights(page, each)) for each in (0, 1))
+    )
     walk.check("Go back: the same frames follow, byte for byte", record() == first)
     curve = "Number(document.querySelector('#errors .u-value').textContent.replaceAll(',', ''))"
     walk.check("Go back: the curves end there too", lambda: window.run(curve) <= number + 5)
@@ -291,7 +295,7 @@ def _travel(walk: Walk, page: WorldPage) -> None:
 
 
 def compare(walk: Walk) -> None:
-    """Every learner of the list: the same frames, about equal size, and clocks that count its own work."""
+    """Check that every learner sees the same frames and is about equal in size, and that clocks count its own work."""
     page, window = WorldPage(), walk.window
     seen: dict[int, list[bytes]] = {}
     show = Runner.show
@@ -308,14 +312,14 @@ def compare(walk: Walk) -> None:
             walk.check("the list has every learner of the registry", sorted(listed) == sorted(rivals()))
             for name in listed:
                 walk.choose("rival", name)
-                walk.check(f"{name} takes part", lambda name=name: page.runners[1].name == name)
+                walk.check(f"{name} is running", lambda name=name: page.runners[1].name == name)
                 until(lambda: page.number > 8 or page.problem, "frames come")
                 mine, other = page.runners
                 both = list(zip(seen.get(id(mine), []), seen.get(id(other), []), strict=False))
                 walk.check(f"{name} sees the same frames", len(both) >= 8 and all(a == b for a, b in both))
                 near = abs(other.weights - mine.weights) <= 0.06 * mine.weights
                 size = near if other.equal else walk.text("honest").find("smaller") > 0 or other.weights == 0
-                walk.check(f"{name} has about as many weights, or the page says not ({other.weights:,})", size)
+                walk.check(f"{name} has about as many weights, or the page says otherwise ({other.weights:,})", size)
                 label = "document.querySelectorAll('#errors .u-label')[2].textContent"
                 walk.check(f"{name}: its curve has its name", lambda o=other, c=label: window.run(c) == o.label)
                 walk.check(f"{name}: nothing went wrong", page.problem is None)
@@ -353,7 +357,7 @@ def keys(walk: Walk) -> None:
                 walk.check(f"the key {key}: {flag} is {on}", lambda f=flag, on=on: getattr(page, f) is on)
             window.press(key, key)
             time.sleep(0.3)
-            walk.check(f"the key {key} twice in a moment: as before", getattr(page, flag) is False)
+            walk.check(f"the key {key} twice in quick succession: as before", getattr(page, flag) is False)
             window.press(key, key, key)
             walk.check(f"three times: {flag}", lambda f=flag: getattr(page, f) is True)
             window.press(key)
@@ -367,12 +371,14 @@ def keys(walk: Walk) -> None:
         window.press("b")
         walk.check("the key b goes back", lambda: page.number == number)
         window.press("n", "n", "n")
-        walk.check("the key n makes a frame each", lambda: page.number == number + 3)
+        walk.check("each press of the key n makes a frame", lambda: page.number == number + 3)
         window.press("p")
         frames(page, 3)
         walk.open(url, motion="reduce")
         until(lambda: page.number > 0, "frames")
-        walk.check("reduced motion is taken over", lambda: window.run("document.getElementById('calm').checked"))
+        walk.check(
+            "a preference for reduced motion is adopted", lambda: window.run("document.getElementById('calm').checked")
+        )
         for calm in (True, False):
             if not calm:
                 window.click("#calm")

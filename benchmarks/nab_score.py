@@ -12,7 +12,7 @@ import numpy as np
 
 FALSE_ALARM, MISS = 0.11, 1.0
 PROBATION, LONGEST_PROBATION = 0.15, 750
-"""The start of a file is not scored: at most this share of it, and at most this many rows."""
+"""The start of a file that is not scored: at most this share of it, and at most this many rows."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ def probation(rows: int) -> int:
 
 
 def sigmoid(position: np.ndarray | float) -> np.ndarray:
-    """The weight of a detection, by relative position: 1 well before the end of a window, 0 at its end, then −1."""
+    """The weight of a detection by relative position: 1 well before the end of a window, 0 at its end, then −1."""
     return 2 / (1 + np.exp(np.clip(5 * np.asarray(position, dtype=float), -60, 60))) - 1
 
 
 def points(file: File, scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """The points of a file at each of the ascending thresholds; at most the number of its windows."""
+    """The points of a file at each of the ascending thresholds, at most the number of its windows."""
     rows, begin = len(file.values), probation(len(file.values))
     outside, weight = np.ones(rows, dtype=bool), np.full(rows, -1.0)
     total = np.zeros(len(thresholds))
@@ -70,7 +70,7 @@ def normal(worth: np.ndarray, windows: np.ndarray) -> np.ndarray:
 
 
 def evaluate(files: list[File], scores: list[np.ndarray], candidates: int = 200) -> tuple[float, float]:
-    """The best score over all files, with one threshold for all of them; and that threshold."""
+    """The best score over all files with one common threshold, and that threshold."""
     worth, thresholds = table(files, scores, candidates)
     found = normal(worth, np.array([len(file.windows) for file in files]))
     best = int(np.argmax(found))
@@ -80,7 +80,7 @@ def evaluate(files: list[File], scores: list[np.ndarray], candidates: int = 200)
 def evaluate_drawn(
     files: list[File], scores: list[np.ndarray], draw: np.random.Generator, times: int = 200
 ) -> np.ndarray:
-    """(times,) bootstrap: the best scores on files drawn with replacement."""
+    """(times,) the best scores on files drawn with replacement (bootstrap)."""
     worth, _ = table(files, scores)
     windows = np.array([len(file.windows) for file in files])
     which = draw.integers(len(files), size=(times, len(files)))

@@ -1,9 +1,10 @@
-"""The effect of one small batch of long sentences on a network for text, by how updates are reduced over a batch.
+"""The effect of one small batch of long sentences on a network for text, for each way to reduce updates over a batch.
 
     python benchmarks/odd_batch.py results/stability/odd-batch.json
 
-The network learns 0.6 million characters of Penn Treebank, then the batch that remains of an epoch: 18 sentences, the
-longest of their bucket. It is validated on the first 1,000 sentences before, after, and after ten more usual batches.
+The network learns 0.6 million characters of Penn Treebank, then the batch left over at the end of an epoch: 18
+sentences, the longest of their bucket. It is validated on the first 1,000 sentences before that batch, after it, and
+after ten more normal batches.
 """
 
 from __future__ import annotations

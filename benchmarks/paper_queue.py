@@ -3,7 +3,7 @@
     python benchmarks/paper_queue.py measure     # one thread, minutes; writes results/queue/times.json
     python benchmarks/paper_queue.py page        # writes docs/results/queue.md from it and from the finished records
 
-A learner that unrolls time is timed over whole batches, any other over a few frames.
+Learners that unroll time are timed over whole batches, all others over a few frames.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ COMMAND = "python benchmarks/paper_queue.py"
 TASKS = "mnist+notmnist+fashion-mnist"
 COLUMNS = [("prediction", "mnist"), ("prediction", "ptb"), ("continual", TASKS)]
 EPOCHS = {"esn-ridge": 1}
-"""A closed form needs one pass."""
+"""A closed-form solution needs only one pass."""
 LIKE = {"notmnist": "mnist"}
-"""Letters take as long as digits."""
+"""Letters take as long as digits, so only digits are timed."""
 ORDER = (
     ("prediction", "mnist", ("copy", "ptncn-best", "lstm-bptt", "esn-ridge")),
     ("prediction", "notmnist", ("copy", "ptncn-best", "lstm-bptt", "esn-ridge")),
@@ -42,16 +42,16 @@ ORDER = (
     ("prediction", "notmnist", ("gru-bptt", "rnn-bptt", "ptncn")),
     ("prediction", "ptb", ("gru-bptt", "rnn-bptt", "ptncn", "esn-ridge")),
 )
-"""Runs that decide a table; the others follow, quickest first."""
+"""The runs that matter most for a table; the others follow, quickest first."""
 INTRODUCTION = f"""# Runs at the paper's size, in order
 
 *Made by `{COMMAND} page`. Do not edit by hand.*
 
-Hours of one core, for one seed: the processor time per batch, measured over a few batches of the run itself
-(`{COMMAND} measure`), times the batches per epoch, times the epochs. Testing adds about a tenth. Runs that decide a
-table come first, slow ones last. Every run can be interrupted and continued (`--resume --checkpoint-every 300`) and
-writes its record to `results/paper`. Commands are shown without the options that a record adds: with one layer of
-1,000 units, as recorded, the P-TNCN with memory took 0.6 hours.
+Hours on one core for one seed: the processor time per batch, measured over a few batches of the run itself
+(`{COMMAND} measure`), times the batches per epoch, times the epochs. Testing adds about a tenth. The runs that matter
+most for a table come first, and slow ones last. Every run can be interrupted and continued
+(`--resume --checkpoint-every 300`) and writes its record to `results/paper`. Commands are shown without the options
+that a record adds: with one layer of 1,000 units, as recorded, the P-TNCN with memory took 0.6 hours.
 
 """
 
@@ -131,7 +131,7 @@ def page() -> str:
 
 
 def ordered(times: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Every run: those of `ORDER`, then the others from the quickest to the slowest."""
+    """Every run: those in `ORDER`, then the others from the quickest to the slowest."""
     first = [(name, data, row) for name, data, rows in ORDER for row in rows]
     columns = [*COLUMNS, ("prediction", "notmnist")]
     every = [(name, data, row) for name, data in columns for row in EXPERIMENTS.find(name).rows[data]]

@@ -1,4 +1,4 @@
-"""The table of docs/choices.md on optimisers and credit, from the records of `text.py` and `video.py`.
+"""The table in docs/choices.md about optimisers and credit, from the records of `text.py` and `video.py`.
 
 python benchmarks/quality.py
 """

@@ -2,8 +2,8 @@
 
     python benchmarks/rls_endurance.py results/stability/rls.json --steps 10000000
 
-Features are in turn active, zero, and active in one direction only, where forgetting diverges unless the prior is
-restored. Takes an hour or two on one core.
+Features are in turn active, zero, and active in one direction only, in which case forgetting diverges unless the prior
+is restored. This takes an hour or two on one core.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FEATURES, PHASE = 8, 5_000
 
 
 def features(step: int, noise: Tensor) -> Tensor:
-    """(1, F) of one step; phases of `PHASE` steps take turns."""
+    """(1, F) the features of one step; phases of `PHASE` steps take turns."""
     phase = step // PHASE % 3
     if phase == 1:
         return torch.zeros(1, FEATURES, dtype=torch.float64)

@@ -8,9 +8,9 @@ from scipy.special import erfc
 BEYOND = 0.05
 """A value is new if it is outside the range of all earlier values by more than this share of the range."""
 WARM, CERTAIN = 50, 1000.0
-"""Rows at the start without bursts; the score of a value outside the range."""
+"""Number of rows at the start without bursts, and the score of a value outside the range."""
 AGAIN = 0.9965
-"""After such a score, `neighbours` pauses for a fifth of the rows of the probation."""
+"""After such a score, `neighbours` pauses for a fifth of the probation."""
 
 
 def running(y: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
@@ -125,7 +125,7 @@ def follow(y: np.ndarray, rate: float) -> np.ndarray:
 
 
 def kernel_mean(y: np.ndarray, features: int = 200, rate: float = 0.01) -> np.ndarray:
-    """(T,) how far a value is from the mean of earlier ones in random Fourier features.
+    """(T,) the distance between a value and the mean of earlier ones in random Fourier features.
 
     Schneider, Ertel, Ramos: Expected similarity estimation for large-scale batch and streaming anomaly detection.
     Machine Learning 105, 2016 (EXPoSE).
@@ -141,7 +141,7 @@ def kernel_mean(y: np.ndarray, features: int = 200, rate: float = 0.01) -> np.nd
 
 
 def neighbours(y: np.ndarray, width: int = 19, near: int = 27) -> np.ndarray:
-    """(T,) how many recent windows were nearer to their neighbours in the first part of the probation.
+    """(T,) the share of recent windows closer than this one to their neighbours in the first part of the probation.
 
     Burnaev, Ishimtsev: Conformalized density- and distance-based anomaly detection in time-series data. 2016 (KNN-CAD).
     """

@@ -1,7 +1,7 @@
 """Time a learning step next to its matrix products, a direct implementation, BPTT and other online learners.
 
-Cases take turns, many short samples each; the record has medians and interquartile ranges. Run it alone on the
-machine; it warns if the machine was not idle. A full run takes a quarter of an hour, --quick a minute.
+Cases are timed in turn, with many short samples each; the record contains medians and interquartile ranges. Run this on
+an otherwise idle machine; it warns if the machine was busy. A full run takes a quarter of an hour, --quick a minute.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Plan:
     cases: Sequence[str] = ALL
     extras: Sequence[str] = EXTRAS
     seconds: float = 60.0
-    """Time for the rows of one shape, and for one extra: some twenty samples of each case."""
+    """Time for the rows of one shape, and for one extra: about twenty samples of each case."""
     min_samples: int = MIN_SAMPLES
 
 
@@ -125,9 +125,12 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
         "--case", action="append", default=[], help=f"a case, a learner or one of {', '.join(EXTRAS)}; repeatable"
     )
     parser.add_argument(
-        "--page", type=Path, nargs="+", help="measure nothing; write docs/performance.md from a full record, and more"
+        "--page",
+        type=Path,
+        nargs="+",
+        help="measure nothing; write docs/performance.md from a full record and any further ones",
     )
-    parser.add_argument("--docs", type=Path, default=DOCS, help="the folder that --page writes to")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="folder that --page writes to")
     parser.add_argument("--seconds", type=float, help="time for the rows of one shape")
     return parser.parse_args(arguments)
 

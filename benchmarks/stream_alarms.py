@@ -13,15 +13,15 @@ from ptncn.streaming.anomaly import Anomaly, AnomalySetting
 
 RATES = (0.001, 0.01, 0.05)
 SKIPPED = 1000
-"""Observations at the beginning that are not counted: the learner knows nothing yet."""
+"""Observations at the beginning that are not counted, because the learner has learnt too little."""
 SHORT = 300
-"""The same for the stream of River, which is short."""
+"""The same for River's stream, which is short."""
 EVERY, EVERY_SHORT = 500, 100
-"""Observations to an anomaly."""
+"""Number of observations per anomaly."""
 SEEDS, SEEDS_SHORT = range(2), range(10)
-"""Each draws another stream, or other places for the anomalies."""
+"""Each seed draws a different stream, or different positions of the anomalies."""
 ECHO = 5
-"""Observations after an anomaly that are not counted: coming back is a surprise as well."""
+"""Observations after an anomaly that are not counted, because the return to normal is also a surprise."""
 
 
 def waves(count: int, draw: np.random.Generator) -> np.ndarray:
@@ -38,7 +38,7 @@ def water(count: int, draw: np.random.Generator) -> np.ndarray:
 
 
 def spikes(values: np.ndarray, at: np.ndarray, size: float, draw: np.random.Generator) -> None:
-    """One column goes off by `size`, up or down, for one observation."""
+    """One column is off by `size`, up or down, for one observation."""
     values[at, draw.integers(values.shape[1], size=len(at))] += size * draw.choice([-1.0, 1.0], size=len(at))
 
 
@@ -48,7 +48,7 @@ def mirrors(values: np.ndarray, at: np.ndarray, size: float, draw: np.random.Gen
 
 
 def exchanges(values: np.ndarray, at: np.ndarray, size: float, draw: np.random.Generator) -> None:
-    """Two columns change places for one observation: a large surprise at one time, a small one at another."""
+    """Two columns are swapped for one observation: a large surprise at some times, and a small one at others."""
     values[at[:, None], [0, 1]] = values[at[:, None], [1, 0]]
 
 
@@ -89,9 +89,9 @@ def run(name: str) -> dict[str, Any]:
 
 
 def watch(name: str, seed: int) -> dict[float, tuple[np.ndarray, np.ndarray, int]]:
-    """For each rate: the alarms of a pass, where anomalies were planted, and how many observations do not count.
+    """For each rate, the alarms of a pass; where anomalies were planted; and how many observations do not count.
 
-    Predictions do not depend on the rate, so a stream is predicted once.
+    Predictions do not depend on the rate, so each stream is predicted only once.
     """
     make, plant, size, count, _ = STREAMS[name]
     draw = np.random.default_rng(seed)

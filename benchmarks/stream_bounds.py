@@ -1,10 +1,10 @@
-"""How often the bounds of forecasts hold, in blocks of 1,000 rows, on simulated streams that switch: bounds.json.
+"""How often the bounds of forecasts contain the value, on simulated streams that switch: bounds.json.
 
     python benchmarks/stream_bounds.py    # results/streams/bounds.json
 
-Every 2,500 rows a stream switches its noise, its season or its level, where its name says so. A block counts by when
-its forecasts were made. The first 1,000 rows do not count. The rates by which bounds follow were chosen on the seeds 0
-to 3; others are measured.
+Every 2,500 rows a stream switches its noise, season or level, as described by its name. Shares are computed in blocks
+of 1,000 rows, by the time at which forecasts were made; the first 1,000 rows do not count. The rates at which bounds
+adapt were chosen on the seeds 0 to 3; other seeds are measured.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def simulate(seed: int) -> dict[str, np.ndarray]:
 
 
 def measure(values: np.ndarray, level: float) -> dict[str, dict[str, object]]:
-    """Of each horizon the share of values within the bounds, block by block, and the mean width of the bounds as a
-    share of the constant width that would have held as many in hindsight."""
+    """For each horizon, the share of values within the bounds, block by block, and the mean width of the bounds as a
+    share of the constant width that would, in hindsight, have contained as many."""
     forecaster = Forecaster(default_setting(1, HORIZONS[-1], 0, level=level))
     made = forecaster.observe(values[:, None].copy(), rows=np.zeros(len(values), dtype=np.int64))
     found: dict[str, dict[str, object]] = {}

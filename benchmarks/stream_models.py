@@ -26,7 +26,7 @@ Rows = list[tuple[dict[str, float] | None, float]]
 class Stream:
     about: str
     tuned: int
-    """Observations at the start that are not scored; if data is not random, they are used for tuning."""
+    """Observations at the start that are not scored; they are used for tuning if the data is not random."""
     season: int
     random: bool = False
     """Whether the data depends on the seed."""
@@ -65,7 +65,7 @@ def rows(stream: str, seed: int) -> Rows:
             values = mackey_glass(2000, draw)
         case "switch":
             t, regimes = np.arange(REGIME), ((25, 9), (13, 5))
-            order = (0, 1, 0) if seed % 2 == 0 else (1, 0, 1)  # else the harder one would always come second
+            order = (0, 1, 0) if seed % 2 == 0 else (1, 0, 1)  # otherwise the harder one would always come second
             parts = [waves(t + k * REGIME, regimes[which], draw) for k, which in enumerate(order)]
             values = np.concatenate(parts)
     return [(None, float(value)) for value in values]
@@ -106,12 +106,12 @@ def grid(**choices: list[Any]) -> list[dict[str, Any]]:
 
 
 NETWORKS = ("ptncn", "lstm-tbptt", "esn-rls")
-"""Our learners: they run as streams, and Optuna searches their settings; the others have a grid."""
+"""Our learners, which run as streams with settings searched by Optuna; the other models have a grid."""
 UNITS = {"ptncn": "32-32", "lstm-tbptt": "32", "esn-rls": "100"}
-"""The third choice of units, besides 64 and 128 in one layer."""
+"""The third choice of units, in addition to 64 and 128 in one layer."""
 STEPS = {"sgd": (5e-3, 1e-1), "momentum": (5e-4, 1e-2), "rmsprop": (3e-4, 1e-2), "adam": (3e-4, 1e-2)}
 WINDOWS = {"10/1": (10, 1), "10/5": (10, 5), "25/5": (25, 5), "25/25": (25, 25)}
-"""Steps that gradients flow back, and steps between updates."""
+"""How many steps gradients flow back, and how many steps lie between updates."""
 USUAL: dict[str, list[dict[str, Any]]] = {
     "ptncn": [
         {
@@ -163,7 +163,7 @@ def suggest(trial: optuna.Trial, model: str) -> dict[str, Any]:
     else:
         options["beta"] = trial.suggest_float("beta", 0.02, 0.5, log=True)
         options["lam"] = trial.suggest_categorical("lam", [0.0, 1e-3])
-        gain = trial.suggest_float("gain", 0.5, 1.6, log=True)  # of a random layer's recurrence, like `sr` of an ESN
+        gain = trial.suggest_float("gain", 0.5, 1.6, log=True)  # like `sr` of an ESN
         options["weight_std"] = options["error_weight_std"] = gain / setting["hidden"][-1] ** 0.5
         if optimizer in ("rmsprop", "adam"):
             options["eps"] = trial.suggest_float("eps", 1e-3, 5e-2, log=True)
@@ -213,7 +213,7 @@ def make(model: str, setting: dict[str, Any], season: int, seed: int) -> Any:
 
 
 def forecasts(model: str, setting: dict[str, Any], season: int, seed: int, data: Rows) -> Iterator[float]:
-    """The forecast of each observation but the first, made before it is learnt."""
+    """The forecast of each observation except the first, made before the observation is learnt."""
     if model in NETWORKS and data[0][0] is None:
         yield from streamed(model, setting, seed, data)
         return
@@ -229,7 +229,7 @@ def forecasts(model: str, setting: dict[str, Any], season: int, seed: int, data:
 
 
 def streamed(model: str, setting: dict[str, Any], seed: int, data: Rows) -> Iterator[float]:
-    """The same for our learners on a series without features: `step` returns the prediction, so it costs nothing."""
+    """The same for our learners on a series without features, where `step` returns the prediction at no extra cost."""
     given = {name: value for name, value in setting.items() if name != "target"}
     learner = partial(default_learner, name=model, seed=seed, **given)
     outs = iter(ptncn.streaming.Stream(([y] for _, y in data), learner, target=setting["target"]))

@@ -11,7 +11,7 @@ from stream_pictures import PICTURED
 
 Record = dict[str, Any]
 BUSY = 1.0
-"""A load above this disturbs times."""
+"""A load average above this makes times unreliable."""
 
 
 def write(path: Path, read: Callable[[str], Record]) -> None:
@@ -53,10 +53,10 @@ def comparison(record: Record) -> list[str]:
         "# Streams: the P-TNCN compared with other online forecasters",
         "",
         "Made by `python benchmarks/streams.py` from "
-        "[records](../results/streams/); a record names the command that made it.",
+        "[records](../results/streams/); each record contains the command that made it.",
         "",
         "Mean absolute error of the forecast one step ahead; each observation is forecast before it is learnt. The "
-        "best is in bold. ± is the standard deviation over the seeds, which determine the weights and, for the last "
+        "best is in bold. ± is the standard deviation over seeds, which determine the weights and, for the last "
         "three streams, the data.",
         "",
         f"| | {' | '.join(names)} | µs |",
@@ -70,7 +70,7 @@ def comparison(record: Record) -> list[str]:
         *lines,
         f"| *optimum* | {' | '.join(optimum)} | |",
         "",
-        "µs is the time of one forecast and one observation on the stream of sines, with the settings chosen for it. "
+        "µs is the time for one forecast and one observation on the stream of sines, with the settings chosen for it. "
         + _load(timing),
         "",
     ]
@@ -80,11 +80,11 @@ def after_a_switch(record: Record) -> list[str]:
     lines = [
         "## After a switch",
         "",
-        f"Every {record['regime']} observations the stream `switch` changes its sines; the third part repeats those "
-        "of the first. Half of the seeds start with one pair of sines and half with the other, because one pair may "
-        "be harder than the other. The table gives the number of observations until the error, averaged over "
-        f"{len(record['seeds']['switch'])} seeds and the last {record['smooth']} observations, is back within 10 % "
-        "of the error over the 500 before the switch.",
+        f"Every {record['regime']} observations the stream `switch` changes its sines; the third part repeats the "
+        "sines of the first. Half of the seeds start with one pair of sines and half with the other, because one pair "
+        "may be harder than the other. The table shows how many observations pass until the error, averaged over "
+        f"{len(record['seeds']['switch'])} seeds and the last {record['smooth']} observations, has returned to within "
+        "10 % of the mean error over the 500 observations before the switch.",
         "",
         "| | error before | first 100 after | observations | return: error before | first 100 after | observations |",
         "|---|---|---|---|---|---|---|",
@@ -98,14 +98,14 @@ def after_a_switch(record: Record) -> list[str]:
 
 
 def verdict(results: Record) -> str:
-    """Whether the network is back sooner than the LSTM, and sooner still when the first regime returns."""
+    """Whether the network recovers sooner than the LSTM, and sooner still when the first regime returns."""
     (first, again), (other, other_again) = (
         [_never_is_late(part["observations"]) for part in results[model]["switch"]["recovery"]]
         for model in ("ptncn", "lstm-tbptt")
     )
     return (
-        f"After the switch the P-TNCN is {_than(first, other)} the LSTM; "
-        f"at the return it is {_than(again, other_again)} the LSTM, and {_than(again, first)} after the first switch."
+        f"After the switch the P-TNCN recovers {_than(first, other)} the LSTM; when the first regime returns, it "
+        f"recovers {_than(again, other_again)} the LSTM, and {_than(again, first)} after the switch."
     )
 
 
@@ -113,11 +113,11 @@ def alarms(record: Record) -> list[str]:
     lines = [
         "## Planted anomalies",
         "",
-        "`ptncn stream` with its defaults, on streams in which single observations were replaced by anomalies. "
-        "Recall is the share of these that raised an alarm; precision is their share of all alarms; false alarms "
-        f"are a share of the ordinary observations. The {record['echo']} observations after an anomaly are not "
-        "counted, because the return from it is a surprise too. All passes of a stream are pooled: each seed draws "
-        "another stream and other places.",
+        "`ptncn stream` with its defaults, on streams with single observations replaced by anomalies. Recall is the "
+        "share of anomalies that raised an alarm; precision is the share of alarms that an anomaly raised; false "
+        f"alarms are a share of the ordinary observations. The {record['echo']} observations after an anomaly are not "
+        "counted, because the return to normal is also a surprise. All passes over a stream are pooled; each seed "
+        "draws a different stream and different positions of the anomalies.",
         "",
         "| | what | passes | observations | anomalies | alarm rate | recall | precision | false alarms | of the rate |",
         "|---|---|---|---|---|---|---|---|---|---|",
@@ -140,12 +140,12 @@ def speed(record: Record) -> list[str]:
         "## Lines a second, and memory",
         "",
         f"`ptncn stream feed.csv --hidden 32,32 --out out.csv`, {record['columns']} columns, {record['lines']:,} "
-        f"lines, learning included: **{record['lines_per_second']:,} lines a second** in all, "
-        f"{record['lines_per_second_after_start']:,} without the {record['start_seconds']:.1f} s of the start. "
-        f"In processor time it is {record['lines_per_processor_second_after_start']:,} without the start. "
-        + _load(record),
+        f"lines, including learning: **{record['lines_per_second']:,} lines a second** overall, "
+        f"{record['lines_per_second_after_start']:,} without the start-up time of {record['start_seconds']:.1f} s. "
+        f"Without the start it processes {record['lines_per_processor_second_after_start']:,} lines per second of "
+        "processor time. " + _load(record),
         "",
-        "| after so many lines | memory, MB |",
+        "| lines so far | memory, MB |",
         "|---|---|",
     ]
     lines += [*(f"| {at['lines']:,} | {at['megabytes']} |" for at in record["memory"]), ""]
@@ -153,16 +153,17 @@ def speed(record: Record) -> list[str]:
 
 
 def many(record: Record) -> list[str]:
-    """Horizons and keys, next to the time of a bare step of the network."""
+    """Horizons and keys, compared with the time of a step of the network alone."""
     ahead, used = (record[f"horizon_lines_per_{unit}_after_start"] for unit in ("second", "processor_second"))
     return [
         f"A single step of the network, called from Python, took {record['bare_step_microseconds']} µs of processor "
-        f"time in the same run; a row of this stream takes {record['row_in_bare_steps']} times as much, since the "
-        f"command gives the kernel a block of rows at once. With `--horizon 1` it is {ahead['1']:,} lines a second, "
-        f"with `--horizon 24` and its 552 more numbers a line {ahead['24']:,}: {ahead['1'] / ahead['24']:.2f} times "
-        f"the time, {used['1'] / used['24']:.2f} times the processor time.",
+        f"time in the same run; a row of this stream takes {record['row_in_bare_steps']} times as much, because the "
+        f"command passes a block of rows to the kernel at once. With `--horizon 1` it processes {ahead['1']:,} lines a "
+        f"second; with `--horizon 24`, which adds 552 numbers to each line, {ahead['24']:,}. That is "
+        f"{ahead['1'] / ahead['24']:.2f} times the elapsed time and {used['1'] / used['24']:.2f} times the processor "
+        "time.",
         "",
-        "1,000 keys of one column, 1 × 32 units, in Python, observations a second; threads share the keys:",
+        "1,000 keys with one column and 1 × 32 units each, in Python; threads share the keys:",
         "",
         "| weights | threads | observations a second | a second of processor time |",
         "|---|---|---|---|",
@@ -172,7 +173,7 @@ def many(record: Record) -> list[str]:
             for at in record["bank"]
         ),
         "",
-        "The same through the command line, and the memory of 10,000 keys:",
+        "The same from the command line, and the memory used by 10,000 keys:",
         "",
         "| weights | keys | units | lines a second | a second of processor time | memory, MB |",
         "|---|---|---|---|---|---|",
@@ -196,8 +197,8 @@ def streams(record: Record) -> list[str]:
             for name, s in record["streams"].items()
         ),
         "",
-        "The first four ship with River. Noise has a standard deviation of 0.1, so no forecast can have an error "
-        "below 0.0798; Mackey-Glass has no noise.",
+        "The first four are included in River. Noise has a standard deviation of 0.1, so no forecast can have an "
+        "expected error below 0.0798; Mackey-Glass has no noise.",
         "",
     ]
 
@@ -206,12 +207,12 @@ def tuning(record: Record) -> list[str]:
     lines = [
         "## How the models were tuned",
         "",
-        f"Each model was tried with {record['trials']['ptncn']} settings: those of River's models from a grid, those "
-        "of the P-TNCN, the LSTM and the ESN from one Optuna search that starts with ten common settings. Where the "
-        f"data are random, settings are tried on {len(record['seeds']['validation'])} other draws of the whole "
-        "stream, otherwise on the first part of the stream; the one with the smallest error in the second half of "
-        "that data is taken. The first part is then learnt from again, but not scored. The P-TNCN may have 64 or "
-        "128 units or two layers of 32, the LSTM 32, 64 or 128, the ESN 64, 100 or 128.",
+        f"Each model was tried with {record['trials']['ptncn']} settings. For River's models they come from a grid; "
+        "for the P-TNCN, the LSTM and the ESN they come from one Optuna search that starts with ten common settings. "
+        f"If the data is random, settings are tried on {len(record['seeds']['validation'])} other draws of the whole "
+        "stream, and otherwise on the first part of the stream. The setting with the smallest error in the second "
+        "half of that data is used. The model then learns from the first part again, but is not scored there. The "
+        "P-TNCN may have 64 or 128 units or two layers of 32, the LSTM 32, 64 or 128, the ESN 64, 100 or 128.",
         "",
         "| | chosen |",
         "|---|---|",
@@ -226,7 +227,7 @@ def tuning(record: Record) -> list[str]:
 def _load(record: Record) -> str:
     load, cores = record["loadavg"], record["machine"]["cores"]
     doubt = "." if load <= BUSY else ", too high for reliable times."
-    return f"The load average of the machine was {load} at that time, on {cores} cores{doubt}"
+    return f"The load average of the machine was {load} during this measurement, on {cores} cores{doubt}"
 
 
 def _count(observations: int | None) -> str:
@@ -238,7 +239,7 @@ def _never_is_late(observations: int | None) -> float:
 
 
 def _than(one: float, other: float) -> str:
-    return "back sooner than" if one < other else "back later than" if one > other else "back as soon as"
+    return "sooner than" if one < other else "later than" if one > other else "as soon as"
 
 
 def _short(setting: Record) -> str:

@@ -19,7 +19,7 @@ from ptncn.report.model import canvas, for_page, legend_below, save, theme
 FIGURES = Path(__file__).resolve().parents[1] / "docs/figures"
 PICTURED = [name for name in NAMES if name != "approval + polls"]
 AHEAD, SHOWN = 12, 240
-"""Steps ahead of the forecasts, and rows that are shown, the last ones."""
+"""How many steps ahead forecasts are, and how many of the last rows are shown."""
 
 
 def file_name(stream: str) -> str:

@@ -27,19 +27,19 @@ def ahead(record: Record) -> list[str]:
         f"`{record['command']}`: mean absolute errors of forecasts made before their targets were seen. The best is "
         "in bold. ± is the standard error, from means over twenty parts of a stream. ≈ marks errors that are not "
         "clearly larger than the best: the mean difference over the twenty parts is less than two of its standard "
-        "errors. `ptncn` is the default of a stream, the same for all streams; `no network` is its forecaster "
-        "without the network's states. Models that take features (`ptncn`, `SNARIMAX`, `esn-rls` and `lstm-tbptt`) "
-        "know the polls in advance. `lags` is ridge regression on 48 lags, refitted online. `esn-rls` and "
-        "`lstm-tbptt` iterate their one-step forecasts; `esn direct` reads each horizon from 100 random units, with "
-        "one setting for all streams.",
+        "errors. `ptncn` uses the default settings, which are the same for all streams; `no network` is its "
+        "forecaster without the network's states. Models that accept features (`ptncn`, `SNARIMAX`, `esn-rls` and "
+        "`lstm-tbptt`) know the polls in advance. `lags` is ridge regression on 48 lags, refitted online. `esn-rls` "
+        "and `lstm-tbptt` iterate their one-step forecasts; `esn direct` forecasts each horizon directly from 100 "
+        "random units, with one setting for all streams.",
         "",
-        "On the first seven streams, the settings of the rivals are those of the table above, chosen by the error "
-        "one step ahead; on ETT and exchange rates they are the best of three or four, by the errors at all "
-        "horizons on the part that is not scored. The forecaster was developed while looking at these streams: its "
-        "first settings, the addition of a median and a drift as experts, and how fast weights adapt were chosen on "
-        "them and on 20 kinds of synthetic series. The nonlinear units were chosen on other draws of the "
-        "Mackey-Glass equation (seeds 5 to 8) and on four other nonlinear series, the growing season on the kinds "
-        "below; both were kept after a look at these streams. Its rank here is therefore optimistic.",
+        "On the first seven streams, the other models have the settings of the table above, chosen by the error one "
+        "step ahead; on ETT and exchange rates they have the best of three or four settings, chosen by the errors at "
+        "all horizons on the part that is not scored. The forecaster was developed while looking at these streams: "
+        "its first settings, the addition of a median and a drift as experts, and how fast weights adapt were chosen "
+        "on them and on 20 kinds of synthetic series. The nonlinear units were chosen on other draws of the "
+        "Mackey-Glass equation (seeds 5 to 8) and on four other nonlinear series, and the growing season on the kinds "
+        "below; both were kept after checking these streams. Its rank here is therefore optimistic.",
         "",
         _verdict(results, names, complete),
         "",
@@ -63,7 +63,7 @@ def _error(blocks: list[float]) -> float:
 
 
 def _alike(found: Record, other: Record) -> bool:
-    """Whether two errors differ by less than two standard errors of their difference, part by part of the stream."""
+    """Whether two errors differ by less than two standard errors of their difference, over the parts of a stream."""
     apart = [x - y for x, y in zip(found["blocks"], other["blocks"], strict=True)]
     return abs(statistics.mean(apart)) < 2 * _error(apart)
 
@@ -91,22 +91,22 @@ def _verdict(results: Record, names: list[str], complete: list[str]) -> str:
     worst = max(cells, key=lambda cell: ratio(cell, list(SIMPLE)))
     listed = ", ".join(f"{name} {horizon} ({ratio((name, horizon), rivals):.2f})" for name, horizon in far)
     return (
-        f"`{ours}` is the best or within 3 % of the best rival in {len(cells) - len(far)} of {len(cells)} cells. The "
-        f"others, with the ratio to the best rival: {listed}; in {len(unclear)} of them the difference is not clear by "
-        f"the standard errors. Against the better of copying and the value a season ago it is never worse than by a "
-        f"factor of {ratio(worst, list(SIMPLE)):.2f} ({worst[0]}, {worst[1]} ahead)."
+        f"`{ours}` is the best model, or within 3 % of the best, in {len(cells) - len(far)} of {len(cells)} cells. The "
+        f"other cells, with the ratio to the best other model: {listed}; in {len(unclear)} of them the difference is "
+        f"within two standard errors. Compared with the better of copying and the value a season ago, its error is "
+        f"never larger by more than a factor of {ratio(worst, list(SIMPLE)):.2f} ({worst[0]}, {worst[1]} ahead)."
     )
 
 
 def bounds(record: Record) -> list[str]:
-    """How often bounds hold, over all blocks of a simulated stream."""
+    """How often bounds contain the value, over all blocks of a simulated stream."""
     lines = [
         "## Bounds",
         "",
-        f"`{record['command']}`: the share of values within the bounds at the level {record['level']:g}, in blocks "
-        "of 1,000 rows; every 2,500 rows a stream switches as its name says. Width is relative to constant bounds "
-        "with the same coverage in hindsight. Where the level jumps at the end of a block, the last 24 forecasts 24 "
-        "steps ahead must miss, which costs 2.4 points that no bounds can regain within the block.",
+        f"`{record['command']}`: the share of values within the bounds at level {record['level']:g}, in blocks of "
+        "1,000 rows. Every 2,500 rows a stream switches, as described by its name. Width is relative to constant "
+        "bounds chosen in hindsight for the same coverage. If the level jumps at the end of a block, the last 24 "
+        "forecasts 24 steps ahead are bound to miss, which costs 2.4 points that cannot be regained within the block.",
         "",
         "| | " + " | ".join(f"{h} ahead: least, most | within 2 points | width" for h in HORIZONS) + " |",
         "|---" * (3 * len(HORIZONS) + 1) + "|",
@@ -129,7 +129,7 @@ def _within(blocks: list[float], level: float) -> str:
 
 
 def kinds(record: Record) -> list[str]:
-    """The forecaster's error over that of the best simple rule, for each kind of simulated series."""
+    """The forecaster's error divided by that of the best simple rule, for each kind of simulated series."""
     ratios = {
         name: {h: [_over_best_rule(found[h]) for found in runs] for h in HORIZONS}
         for name, runs in record["results"].items()
@@ -140,12 +140,12 @@ def kinds(record: Record) -> list[str]:
     lines = [
         "## Simulated series of many kinds",
         "",
-        f"`{record['command']}`: the error of the forecaster, without a network, over that of the best of copying, the "
-        "value of each true season ago, and ridge regression on 48 lags, in the second half of each series; "
-        f"{seeds} series of each kind, with seeds on which nothing was chosen. 12 and 24 steps ahead it exceeds 1.1 in "
-        f"{sum(ratio > 1.1 for ratio in later)} of {len(later)} cases, over all horizons in "
-        f"{sum(ratio > 1.1 for ratio in every)} of {len(every)}, at worst {max(every):.2f}; the mean is "
-        f"{statistics.mean(every):.2f}.",
+        f"`{record['command']}`: the error of the forecaster without a network, divided by that of the best of these "
+        "rules: copying, the value one true season ago, and ridge regression on 48 lags. The second half of each "
+        f"series is scored; there are {seeds} series of each kind, with seeds on which nothing was chosen. The ratio "
+        f"exceeds 1.1 in {sum(ratio > 1.1 for ratio in later)} of {len(later)} cases at 12 and 24 steps ahead, and in "
+        f"{sum(ratio > 1.1 for ratio in every)} of {len(every)} over all horizons; the worst is {max(every):.2f}, the "
+        f"mean {statistics.mean(every):.2f}.",
         "",
         "| | " + " | ".join(f"{h} ahead" for h in HORIZONS) + " |",
         "|---" * (len(HORIZONS) + 1) + "|",
@@ -165,8 +165,8 @@ def pictures(names: list[str]) -> list[str]:
         "## The streams, their forecasts and their alarms",
         "",
         f"`python benchmarks/stream_pictures.py`: the last 240 rows of each stream, the forecasts made {AHEAD} steps "
-        "before with their 90 % bounds, the anomaly score, and the alarms at the default rate of one in a hundred "
-        "rows. Uneventful streams have alarms too, because that rate asks for them.",
+        "earlier with their 90 % bounds, the anomaly score, and the alarms at the default rate of one in a hundred "
+        "rows. Because of this rate, uneventful streams have alarms too.",
         "",
     ]
     for name in names:
@@ -182,18 +182,18 @@ def anomalies(record: Record) -> list[str]:
         "",
         f"`{record['command']}`. Each corpus has 58 or 59 files modelled on the Numenta Anomaly Benchmark: loads, "
         "requests, prices, temperatures, demand, traffic, mentions and artificial days, drawn at random, with "
-        "planted anomalies. Each file goes through `ptncn stream` with its defaults. Scores are those of that "
-        "benchmark's standard profile, with one threshold for all files: 0 is a silent detector, 100 a perfect one. "
-        "± is the standard error, by bootstrap over files.",
+        "planted anomalies. `ptncn stream` processes each file with its defaults. Scores follow that benchmark's "
+        "standard profile, with one threshold for all files: 0 is a silent detector, 100 a perfect one. ± is the "
+        "standard error, by bootstrap over files.",
         "",
-        f"The score was developed on these seeds of the families ({chosen}), and on an earlier generator; here they "
-        "have other seeds. Nothing was chosen on `incidents`, `held out` and `services`. Real labelled streams of "
-        "these kinds were not used.",
+        f"The score was developed on these seeds of the families ({chosen}), and on an earlier generator; the scores "
+        "below are for other seeds. Nothing was chosen on `incidents`, `held out` and `services`. No real labelled "
+        "streams of these kinds were used.",
         "",
-        "Simple detectors show how similar a family is to the real benchmark: the last column has their scores "
-        "there, where known (published, or measured by a user with a detector of this kind). `metrics` and "
-        "`incidents` were designed so that the Gaussian, bursts and the range come close to them; on the other "
-        "families bursts and the range score lower than on the real benchmark.",
+        "Simple detectors show how similar a family is to the real benchmark. The last column shows their scores on "
+        "that benchmark, if known (published, or measured by a user with a detector of this kind). `metrics` and "
+        "`incidents` were designed so that the Gaussian, bursts and the range come close to these scores; on the "
+        "other families, bursts and the range score lower than on the real benchmark.",
         "",
         f"| | {' | '.join(families)} | real benchmark |",
         "|---" * (len(families) + 2) + "|",
@@ -207,11 +207,10 @@ def anomalies(record: Record) -> list[str]:
         lines.append(f"| {name} | {' | '.join(cells)} | {record['known'].get(name, '')} |")
     lines += [
         "",
-        "`copy` is the same score with the last value in place of the forecaster; the rows below it change one thing "
-        "each.",
+        "`copy` is the same score with the last value in place of the forecaster; each row below it changes one thing.",
         "",
         "Alarms per row relative to the requested rate, over the files of the last corpus of the first family. A "
-        "constant file has none.",
+        "constant file has no alarms.",
         "",
         "| rate, counted by | least | median | most |",
         "|---|---|---|---|",
@@ -229,9 +228,9 @@ def areas(table: Record) -> list[str]:
         "### SKAB and MGAB, compared with River's detectors",
         "",
         "The area under the ROC curve over rows, after the first 15 %; the best is in bold. River's detectors have "
-        "their default settings; the first two follow a scaler, the last runs on each column, of which the largest "
+        "their default settings. The first two get scaled values; the last one runs on each column, and the largest "
         "score counts. ± is the standard error over files. Labels cover whole intervals, so a score that rises only "
-        "at the start of an event misses most of their rows.",
+        "at the start of an event misses most of the labelled rows.",
         "",
         f"| | {' | '.join(detectors)} |",
         "|---" * (len(detectors) + 1) + "|",

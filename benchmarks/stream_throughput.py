@@ -22,12 +22,12 @@ from ptncn.system import resident_memory
 COLUMNS = 8
 CHUNK = 10_000
 SHARES = (0.02, 0.1, 0.25, 0.5, 0.75, 0.98)
-"""Of all lines: where memory is looked at."""
+"""Shares of all lines after which memory is measured."""
 POLL = 0.1
 
 
 def write_feed(path: Path, count: int) -> None:
-    """Eight slow sines with noise, four digits behind the point."""
+    """Eight slow sines with noise, with four digits after the decimal point."""
     draw, paces = np.random.default_rng(0), np.linspace(0.01, 0.1, COLUMNS)
     with path.open("w", encoding="ascii") as file:
         file.write(",".join(f"c{column}" for column in range(COLUMNS)) + "\n")
@@ -37,7 +37,7 @@ def write_feed(path: Path, count: int) -> None:
 
 
 def write_keyed_feed(path: Path, keys: int, rounds: int) -> None:
-    """A row of one column for each key in turn."""
+    """Rows with one column, one for each key in turn."""
     draw = np.random.default_rng(0)
     with path.open("w", encoding="ascii") as file:
         file.write("device,value\n")
@@ -47,13 +47,13 @@ def write_keyed_feed(path: Path, keys: int, rounds: int) -> None:
 
 
 def run(lines: int, folder: Path, marks: list[int], *options: str) -> dict[str, Any]:
-    """Seconds and memory of one process over a new file; the memory also after the lines of `marks`."""
+    """Seconds and memory of one process for a new file; the memory is also measured after the lines in `marks`."""
     write_feed(folder / "feed.csv", lines)
     return run_command(folder, lines, marks, "--hidden", "32,32", *options)
 
 
 def run_command(folder: Path, lines: int, marks: list[int], *options: str) -> dict[str, Any]:
-    """The same for the file that is there."""
+    """The same for the existing file."""
     feed, out = folder / "feed.csv", folder / "out.csv"
     out.unlink(missing_ok=True)
     out.touch()
@@ -87,7 +87,7 @@ def bare_step(steps: int = 3000) -> float:
 
 
 def bank(weights: str, threads: int, keys: int = 1000, rounds: int = 100) -> dict[str, Any]:
-    """Observations a second in Python: blocks with one row of one column for each key, 1 × 32 units."""
+    """Observations a second in Python, for blocks with one row of one column for each key, and 1 × 32 units."""
     torch.set_num_threads(threads)
     os.environ["OMP_NUM_THREADS"] = str(threads)  # for the threads that share the keys
     stream = Stream(network=LearnerSpec(hidden=(32,)), key="device", weights=weights)
@@ -110,7 +110,7 @@ def bank(weights: str, threads: int, keys: int = 1000, rounds: int = 100) -> dic
 
 
 def keyed(folder: Path, weights: str, keys: int, rounds: int, hidden: str) -> dict[str, Any]:
-    """A file with many keys through the command line: lines a second after the start, and the largest memory."""
+    """Run a file with many keys through the command line: lines a second after the start, and peak memory."""
     options = ("--key", "device", "--weights", weights, "--hidden", hidden)
     write_keyed_feed(folder / "feed.csv", 1, 1)
     start = run_command(folder, 1, [], *options)
@@ -131,7 +131,7 @@ def keyed(folder: Path, weights: str, keys: int, rounds: int, hidden: str) -> di
 
 
 def measure_many(folder: Path) -> dict[str, Any]:
-    """Many keys: the bank in Python, the command line, and the memory of 10,000."""
+    """Many keys: the bank in Python, the command line, and the memory of 10,000 keys."""
     limit = os.environ.pop("OMP_NUM_THREADS", None)
     banks = [bank(weights, threads) for weights in ("own", "shared") for threads in (1, 2)]
     del os.environ["OMP_NUM_THREADS"]
@@ -146,7 +146,7 @@ def measure_many(folder: Path) -> dict[str, Any]:
 
 
 def measure(lines: int) -> dict[str, Any]:
-    """One long file, one of a single line for what the start alone takes, two horizons, and many keys."""
+    """One long file, a file with a single line to time the start alone, two horizons, and many keys."""
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)

@@ -5,8 +5,8 @@
     python benchmarks/streams.py --throughput   # lines per second and memory over a million lines: throughput.json
     python benchmarks/streams.py --page         # docs/streams-results.md, from the records
 
-All but the last also write the page. `--workers 1` uses one processor; an interrupted run continues. Every model
-forecasts one step, then learns. Its settings are chosen on data that is not scored.
+All but the last also write the page. `--workers 1` uses one processor; an interrupted run continues when started again.
+Every model forecasts one step and then learns. Its settings are chosen on data that is not scored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RECORDS = ROOT / "results/streams"
 PARTIAL = ROOT / "results/streams/comparison.partial.json"
 SEEDS = {True: range(60), False: range(3)}
-"""On the stream that switches (True), and on the others."""
+"""Seeds for the stream that switches (True), and for the others."""
 VALIDATION = (100, 101)
 """Seeds of the data used for tuning, if data is random."""
 TRIALS = 40
@@ -75,8 +75,8 @@ def tune(model: str, stream: str) -> dict[str, Any]:
 def tried(model: str, setting: dict[str, Any], stream: str) -> float:
     """The mean absolute error of a setting with seed 0, for tuning.
 
-    Random data is drawn with the seeds `VALIDATION` and scored after its first part; other data is scored in the second
-    half of its first part, which results leave out.
+    Random data is drawn with the seeds `VALIDATION` and scored after its first part. Other data is scored in the second
+    half of its first part, which the results leave out.
     """
     spec = STREAMS[stream]
     draws = [rows(stream, seed) for seed in VALIDATION] if spec.random else [rows(stream, 0)[: spec.tuned]]
@@ -197,7 +197,7 @@ def about() -> dict[str, Any]:
 
 
 def read(name: str) -> dict[str, Any]:
-    """A record; empty if there is none yet."""
+    """A record; empty if it does not exist yet."""
     path = RECORDS / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 

@@ -2,8 +2,8 @@
 
     python benchmarks/teaching.py results/learners/teaching.json
 
-Two layers of 20 units, the preset `paper`, 10,000 steps, the mean of three seeds: the squared error of each step,
-tested before it is learnt. `docs/choices.md` shows the table, which `--table` prints.
+The result is the squared error of each step, tested before it is learnt: two layers of 20 units, the preset `paper`,
+10,000 steps, the mean of three seeds. `--table` prints the table in `docs/choices.md`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNITS: dict[str, dict[str, Any]] = {
     "kwta": {},
     "bernoulli": {},
 }
-"""Activations, with the options of their row of the table `discrete` if there is one."""
+"""Activations, each with the options of its row in the table `discrete`, if it has one."""
 TEACHING: dict[str, dict[str, Any]] = {
     "coupled": {},
     "coupled, γ = λ = 0": {"gamma": 0.0, "lam": 0.0},
@@ -75,7 +75,7 @@ def table(record: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("record", type=Path, help="where the record goes, or with --table lies")
+    parser.add_argument("record", type=Path, help="where to write the record, or with --table where to read it")
     parser.add_argument("--table", action="store_true", help="measure nothing; print the table of the record")
     arguments = parser.parse_args()
     if arguments.table:

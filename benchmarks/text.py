@@ -3,8 +3,8 @@
     python benchmarks/text.py results/learners/text.json
     python benchmarks/text.py immediate.json --characters 600000 --option credit='"immediate"'
 
-Characters are counted without padding. Sentences are shuffled, in batches of 50. The network is
-validated on all validation sentences and on the first 400, which are harder.
+Characters are counted without padding. Sentences are shuffled and put into batches of 50. The network is validated on
+all validation sentences, and on the first 400, which are harder.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BATCH = 50
 
 
 class Reader:
-    """Shuffled sentences in parts that end at these numbers of observed characters."""
+    """Shuffled sentences, in parts that end at these numbers of observed characters."""
 
     def __init__(self, text: Text, seed: int, bucket: int) -> None:
         self.batches = text.batches(BATCH, shuffle_seed=seed, bucket=bucket)
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 def start_parser(about: str | None) -> argparse.ArgumentParser:
     """Arguments of the scripts that train the preset `best` once."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", type=Path, help="where the record goes")
+    parser.add_argument("out", type=Path, help="where to write the record")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--option", action="append", default=[], help="NAME=JSON, an option of the network")
     return parser
@@ -97,7 +97,7 @@ def main() -> None:
     parser = start_parser(__doc__)
     parser.add_argument("--units", type=int, default=600)
     parser.add_argument("--characters", type=int, nargs="+", default=[600_000, 1_000_000, 2_000_000, 3_000_000, 10**9])
-    parser.add_argument("--bucket", type=int, default=50, help="batches whose sentences are sorted by length together")
+    parser.add_argument("--bucket", type=int, default=50, help="number of batches that are sorted by length together")
     arguments = parser.parse_args()
     arguments.options = chosen_options(arguments, memory=128)
     torch.set_num_threads(1)

@@ -3,7 +3,7 @@
     python benchmarks/unlearning.py run video-constant      # results/stability/video-constant.json
     python benchmarks/unlearning.py page                    # docs/stability.md and its figures, from these records
 
-An interrupted run continues from its last complete epoch, from a checkpoint in `--work`.
+An interrupted run continues after its last complete epoch, from a checkpoint in `--work`.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def errors(net: PTNCN, batches: Iterator[Any], *, learn: bool) -> dict[str, floa
 
 
 def falling(net: PTNCN, batches: Iterator[Any], start: float, done: int, total: int, final: float) -> Iterator[Any]:
-    """The batches, with the step size set before each."""
+    """The batches; sets the step size before each."""
     for number, batch in enumerate(batches, start=done):
         net.lr = start * (1 - (1 - final) * number / total)
         yield batch
@@ -161,9 +161,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=["run", "page"])
     parser.add_argument("campaign", nargs="?", choices=CAMPAIGNS)
-    parser.add_argument("--work", type=Path, default=ROOT / "runs/stability", help="where checkpoints are kept")
-    parser.add_argument("--records", type=Path, default=RECORDS, help="where records go")
-    parser.add_argument("--threads", type=int, default=1, help="threads of a run; others round differently")
+    parser.add_argument("--work", type=Path, default=ROOT / "runs/stability", help="where to keep checkpoints")
+    parser.add_argument("--records", type=Path, default=RECORDS, help="where to write records")
+    parser.add_argument("--threads", type=int, default=1, help="threads of a run; other numbers round differently")
     chosen = parser.parse_args()
     torch.set_num_threads(chosen.threads)
     if chosen.action == "run":

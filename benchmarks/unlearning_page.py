@@ -1,4 +1,4 @@
-"""docs/stability.md and its figures, from the records of benchmarks/unlearning.py and one of `ptncn reproduce`."""
+"""Make docs/stability.md and its figures from the records of benchmarks/unlearning.py and one of `ptncn reproduce`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TITLES = {
 }
 INTRODUCTION = """# Stability
 
-Does a network get worse if it keeps training? `python benchmarks/unlearning.py run NAME` trains one and records the validation error and the largest singular value of each matrix after every epoch; `python benchmarks/unlearning.py page` makes this page from the records in [results/stability](../results/stability).
+Does a network get worse if it keeps training? `python benchmarks/unlearning.py run NAME` trains one and records the validation error and the largest singular value of each matrix after every epoch; `python benchmarks/unlearning.py page` generates this page from the records in [results/stability](../results/stability).
 
 With the paper's rules, the weights learn from the correction of the state, β E e. As W and E grow, this displacement leaves the range in which φ is nearly linear, saturated units move in one direction only, and the validation error rises again. A small displacement (`teaching="small"`, in the preset `best`) does not grow with E, and if output biases start at the mean observation (`output_bias="mean"`), no direction of W₁ has to act as a bias. On text, the preset uses units that are bounded on both sides (`relu6`). Unbounded units (`relu`) are as good at first, but with a constant step size V grows until some sentences make the states diverge: in epochs 4 and 5 of `text-constant-relu`, the training error is thousands of bits.
 
-With bounded units and a constant step size, two runs ended the fifth epoch 1.65 % (`text-constant-large`, 0.0004) and 1.03 % (`text-constant-mean`, 0.0001) above their best, although the training error still fell. A single batch causes this: the last but one of that epoch, with the 18 longest sentences of its bucket, up to 518 characters. Because an update is the mean over the batch, each of its rows counts almost three times as much as in a batch of 50, and its last hundred steps come from a single sentence. Ten batches later the damage is gone. Adam is insensitive to the overall size of updates, but not to the size of one relative to the last thousand. The preset for text therefore sums over rows (`reduction="sum"`), so that a row counts the same in a batch of any size. With it, a constant step size of 0.0001 (`text-constant`) lowers the error in every epoch.
+With bounded units and a constant step size, two runs ended the fifth epoch 1.65 % (`text-constant-large`, 0.0004) and 1.03 % (`text-constant-mean`, 0.0001) above their best, although the training error still fell. A single batch causes this: the last but one of that epoch, with the 18 longest sentences of its bucket, up to 518 characters. Because an update is the mean over the batch, each of its rows counts almost three times as much as in a batch of 50, and the last hundred steps come from a single sentence. Ten batches later the damage is gone. Adam is insensitive to the overall size of updates, but not to the size of one update relative to the last thousand. The preset for text therefore sums over rows (`reduction="sum"`), so that a row has the same weight in a batch of any size. With it, a constant step size of 0.0001 (`text-constant`) lowers the error in every epoch.
 
 [Choices](choices.md) has both options.
 """  # noqa: E501
@@ -48,8 +48,8 @@ def reproduced(record: Record) -> Record:
     rows = [{"epoch": i, "valid": errors} for i, errors in enumerate(record["metrics"]["valid_by_epoch"], start=1)]
     used = record["config"]["run_config"]
     note = (
-        f"`video-falling` is the run behind the table of results: {used['valid']:,} validation videos, and a runner "
-        f"that also lowers the step size linearly to {used['decay']:g} of itself. Its norms were not recorded."
+        f"`video-falling` is the run behind the table of results: it uses {used['valid']:,} validation videos and also "
+        f"lowers the step size linearly to {used['decay']:g} of its initial value. Its norms were not recorded."
     )
     same = {"command": record["command"], "options": record["learner"]}
     return {"data": "video", "epochs": len(rows), "rows": rows, "note": note, **same}
@@ -152,7 +152,7 @@ def without_schedule(folder: Path) -> str:
     course = ", ".join(f"{row['valid_bpc']:.3f} after {row['characters']:,} characters" for row in kept["curve"])
     return f"""### A constant step that is far too large
 
-`preset="best", schedule=None` keeps the preset's initial step size, {lr:g}, constant. That is forty times too large; the network learns slowly but does not diverge: {course} ({usual["valid_bpc"]:.3f} after {usual["characters"]:,} with the schedule; [record](../results/learners/text-no-schedule.json)).
+`preset="best", schedule=None` keeps the preset's initial step size, {lr:g}, constant. This is forty times too large; the network learns slowly but does not diverge: {course} ({usual["valid_bpc"]:.3f} after {usual["characters"]:,} with the schedule; [record](../results/learners/text-no-schedule.json)).
 
 ```
 {kept["command"]}
@@ -161,7 +161,7 @@ def without_schedule(folder: Path) -> str:
 
 
 def endurance(folder: Path) -> str:
-    """Ten million steps of recursive least squares, if recorded."""
+    """The result of ten million steps of recursive least squares, if recorded."""
     path = folder / f"{ENDURANCE}.json"
     if not path.is_file():
         return ""

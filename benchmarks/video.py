@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--videos", type=int, default=2000)
     parser.add_argument("--units", type=int, default=500)
     parser.add_argument("--layers", type=int, default=3)
-    parser.add_argument("--seeds", type=int, default=1, help="how many, from --seed on")
+    parser.add_argument("--seeds", type=int, default=1, help="number of seeds, from --seed on")
     parser.add_argument("--test", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)

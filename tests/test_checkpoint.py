@@ -221,7 +221,7 @@ def test_sizes_are_rejected_before_memory_is_allocated(name, tmp_path):
     ptncn.save(path, learner, None, torch.zeros(200_000))  # so that three inputs for each unit look possible
     forge(path, lambda body: body["options"].update(hidden_size=50_000))
     tracemalloc.start()
-    with pytest.raises(CheckpointError, match=r"sizes ask for|exact RTRL"):
+    with pytest.raises(CheckpointError, match=r"sizes require|exact RTRL"):
         ptncn.load(path)
     assert tracemalloc.get_traced_memory()[1] < 50e6
     tracemalloc.stop()

@@ -1,6 +1,6 @@
 """Random series of the kinds in the Numenta Anomaly Benchmark, with planted anomalies.
 
-Each generator draws a normal series, including its usual spikes, and adds anomalies, some of which are impossible to
+Each generator draws a normal series, including its usual spikes, and adds anomalies. Some of them are impossible to
 detect.
 """
 
@@ -40,11 +40,11 @@ SERIES: Series = [
     (world.artificial, 4032, 6, [1], 300),
     (world.harmless, 4032, 5, [0], 300),
 ]
-"""Each kind: generator, rows, number of files, number of anomalies, and seconds between rows (0: irregular)."""
+"""For each kind: generator, rows, number of files, number of anomalies, and seconds between rows (0: irregular)."""
 
 
 def spread(rows: int, wanted: int, window: int, draw: Draw) -> Places:
-    """Rows where anomalies start, after the probation, such that their windows do not touch."""
+    """Rows where anomalies start, after the probation, chosen so that their windows do not touch."""
     places: Places = []
     for at in draw.integers(probation(rows) + window // 2 + 1, rows - window // 2 - 1, size=200).tolist():
         if len(places) < wanted and all(abs(at - other) > window for other in places):

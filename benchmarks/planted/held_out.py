@@ -1,4 +1,4 @@
-"""A family on which nothing was chosen: regimes alternate, and labels mark a regime that never occurred before."""
+"""A family on which nothing was chosen: regimes alternate, and labels mark a regime that has not occurred before."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def regimes(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def arrivals(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Counts of a renewal process with a daily cycle; groups of arrivals are usual, crowds are anomalies."""
+    """Counts from a renewal process with a daily cycle; groups of arrivals are usual, crowds are anomalies."""
     clock = np.exp(draw.uniform(0.5, 4) + draw.uniform(0, 1) * np.sin(2 * np.pi * np.arange(n) / 288))
     groups = np.zeros(n)
     for at in np.flatnonzero(draw.random(n) < draw.uniform(0.002, 0.02)).tolist():

@@ -1,6 +1,6 @@
-"""A family for a final evaluation: incidents of all sizes; labels mark the large ones, and sometimes nothing.
+"""A family for the final evaluation: incidents of all sizes; labels mark the large ones, and sometimes nothing.
 
-Like those of `metrics`, its parameters were chosen by simple detectors alone; nothing of ours was tuned on it.
+Like those of `metrics`, its parameters were chosen using only simple detectors; nothing of ours was tuned on it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def incident(n: int, at: int, draw: Draw, size: float) -> np.ndarray:
 
 
 def happenings(n: int, places: Places, draw: Draw, minor: float) -> np.ndarray:
-    """(n,) all incidents of a file, relative to its usual range; unlabelled ones are small and rare."""
+    """(n,) all incidents in a file, relative to its usual range; unlabelled ones are small and rare."""
     out = np.zeros(n)
     for at in places:
         if draw.random() > NOTHING:

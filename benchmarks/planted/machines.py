@@ -158,7 +158,7 @@ def database(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def scaled_group(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """The load of a group of machines that grows and shrinks, so steps are usual."""
+    """The load of a group of machines; the group grows and shrinks, so steps are usual."""
     y, at = np.zeros(n), 0
     while at < n:
         rows = int(draw.exponential(120)) + 20

@@ -1,5 +1,5 @@
-"""A third family: small simulated systems in which something breaks. Labels mark when it breaks; the values show it
-through the dynamics of the system, at once or later."""
+"""A third family: small simulated systems with faults. Labels mark when a fault begins; the values show it through the
+dynamics of the system, immediately or later."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def queue(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def memory(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Memory in use: it grows and is collected; a fault makes it leak."""
+    """Memory in use, which grows and is garbage-collected; a fault makes it leak."""
     fault = broken(n, places, window, draw, 0.3, 1.0)
     grow, used, rest, y = draw.uniform(0.3, 3), 20.0, 20.0, np.zeros(n)
     kinds = draw.integers(3, size=len(places) + 1)
@@ -89,7 +89,7 @@ def pulses(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def pool(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """The mean load of machines behind a load balancer: the fewer are up, the higher the load of each."""
+    """The mean load of machines behind a load balancer; the fewer are up, the higher the load on each."""
     machines, work = int(draw.integers(3, 12)), draw.uniform(2, 6)
     demand = work * (0.6 + 0.5 * hours(n, 288, draw, draw.uniform(0.5, 4)))
     fault, kinds = broken(n, places, window, draw, 0.05, 0.8), draw.integers(3, size=len(places) + 1)
@@ -105,7 +105,7 @@ def pool(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def rumours(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Messages about a topic, each of which triggers others; labels mark news from outside."""
+    """Messages about a topic that trigger further messages; labels mark outside news."""
     base = np.exp(draw.uniform(-0.5, 4)) * (0.3 + hours(n, 288, draw, 2.0))
     branch, tempo = draw.uniform(0.3, 0.75), draw.uniform(0.1, 0.6)
     news = np.zeros(n)
@@ -150,7 +150,7 @@ def motorway(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def plant(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """The temperature of a large machine: it follows its load and its cooling with a long lag."""
+    """The temperature of a large machine, which follows its load and its cooling with a long lag."""
     load, level = np.zeros(n), 0.8
     for t in range(n):
         level = draw.uniform(0.5, 1) if draw.random() < 1 / 700 else level

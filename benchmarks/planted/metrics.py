@@ -1,6 +1,6 @@
 """A fifth family: single spikes are usual, and anomalies last for several rows.
 
-Its parameters were chosen so that simple detectors score about as on the Numenta Anomaly Benchmark: a windowed
+Its parameters were chosen so that simple detectors score about the same as on the Numenta Anomaly Benchmark: a windowed
 Gaussian 40 points, bursts of surprises 46 to 52, and 59 to 63 if values outside the range count as well.
 """
 
@@ -58,7 +58,7 @@ def processor(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def traffic_in(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Bytes: mostly little, often much more for one row, and a batch at regular times."""
+    """Bytes: mostly few, often many more for one row, and a batch at regular times."""
     base, often = np.exp(draw.uniform(8, 14)), draw.uniform(0.02, 0.2)
     y = base * draw.gamma(draw.uniform(5, 40), 0.05, n) + base * draw.uniform(3, 10) * usual_spikes(n, often, draw)
     every, high = int(draw.choice([72, 144, 288])), base * draw.choice([0, 10, 20])
@@ -71,7 +71,7 @@ def traffic_in(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def disk(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Writes: mostly none, then any amount."""
+    """Writes: mostly none, and sometimes any amount."""
     y = np.where(draw.random(n) < draw.uniform(0.01, 0.3), draw.gamma(1.0, 1e6, n), 0.0)
     y = np.minimum(y, 4e6 * draw.uniform(0.8, 1, n))
     for at in places:

@@ -1,8 +1,8 @@
-"""A family on which nothing was chosen: services, roads and news with daily rhythms, where much that is unusual to the
-eye has no label, and labels mark what had a cause.
+"""A family on which nothing was chosen: services, roads and news with daily rhythms. Labels mark events with a cause;
+much that looks unusual has no label.
 
-Unlike in the other families, unlabelled spikes reach the heights of labelled ones in a third of the files, labels mark
-the beginning of what lasts as often as what is brief, and the spread of a series grows with its level.
+Unlike in the other families, unlabelled spikes are as high as labelled ones in a third of the files, labels mark the
+beginning of lasting events as often as brief ones, and the spread of a series grows with its level.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def rhythm(n: int, period: float, draw: Draw, depth: float) -> np.ndarray:
 
 
 def jumps(n: int, rate: float, draw: Draw, tail: float) -> np.ndarray:
-    """(n,) heights of rare rows, as a Pareto distribution has them."""
+    """(n,) Pareto-distributed heights of rare rows."""
     return np.where(draw.random(n) < rate, draw.pareto(tail, n) + 0.3, 0.0)
 
 
 def lasting(n: int, at: int, window: int, draw: Draw) -> slice:
-    """Rows of an incident: from one to twice its window."""
+    """The length of an incident in rows: from one row to twice its window."""
     return slice(at, min(n, at + max(1, int(window * np.exp(draw.uniform(-4, 0.7))))))
 
 
@@ -53,7 +53,7 @@ def cause(y: np.ndarray, at: int, window: int, draw: Draw, unit: float) -> None:
 
 
 def host(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """A host's load in per cent or its bytes: noise that grows with the level, grains, spikes of all heights."""
+    """A host's load in per cent, or its bytes: noise that grows with the level, rounding, spikes of all heights."""
     level = np.exp(draw.uniform(-1, 4.2))
     noise = draw.choice([0.003, 0.02, 0.08, 0.3])
     y = (
@@ -71,7 +71,7 @@ def host(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def store(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Bytes written: zeros between bursts, a backup every night or not."""
+    """Bytes written: zeros between bursts, with or without a nightly backup."""
     share = draw.choice([0.01, 0.05, 0.2])
     y = np.where(draw.random(n) < share, np.exp(draw.normal(13, 1.2, n)), 0.0)
     if draw.random() < 0.5:
@@ -86,7 +86,7 @@ def store(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def calls(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Counts of requests: negative binomial about a rhythm, with crowds."""
+    """Counts of requests: negative binomial around a rhythm, with crowds."""
     mean = np.exp(draw.uniform(1, 5)) * rhythm(n, DAY, draw, draw.uniform(0.1, 0.8))
     mean *= 1 + draw.choice([0.5, 2]) * jumps(n, 0.004, draw, 2)
     for at in places:
@@ -118,7 +118,7 @@ def road(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def news(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """Mentions: days and weeks, chatter with heavy tails that fades at any pace, labelled news among it."""
+    """Mentions with daily and weekly cycles: heavy-tailed chatter that fades at any pace, and labelled news."""
     mean = np.exp(draw.uniform(0, 4)) * rhythm(n, DAY, draw, 0.6) * rhythm(n, 7 * DAY, draw, 0.15)
     talk, last, fade = jumps(n, 0.002, draw, 1.6), 0.0, draw.uniform(0.3, 0.9)
     for at in places:
@@ -130,7 +130,7 @@ def news(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
 
 
 def sensor(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """A temperature: slow, with a rhythm; incidents are excursions that take their time."""
+    """A slow temperature with a rhythm; incidents are long excursions."""
     y = 60 + 8 * wander(n, 0.9985, 1.0, draw) + 2 * np.log(rhythm(n, DAY, draw, 1.0)) + 0.4 * draw.normal(size=n)
     for at in places:
         rows = min(n - at, max(30, int(window * draw.uniform(0.2, 0.9))))

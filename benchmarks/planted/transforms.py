@@ -25,7 +25,7 @@ def process(n: int, draw: Draw) -> np.ndarray:
 
 
 def damage(x: np.ndarray, places: Places, window: int, draw: Draw) -> np.ndarray:
-    """The anomaly in the underlying process, before the transform."""
+    """Add the anomaly to the underlying process, before the transform."""
     x = x.copy()
     for at in places:
         end = min(len(x), at + max(2, int(window * draw.beta(1, 2))))

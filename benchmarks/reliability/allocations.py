@@ -1,7 +1,7 @@
 """Check for leaks: memory allocated by the C allocator and by Python while the default learner takes steps.
 
-The resident memory of a process includes free memory that the allocator keeps. Here both are recorded after each block
-of steps with a new learner and a checkpoint, as in the run of ten million steps. Requires glibc.
+The resident memory of a process includes free memory that the allocator keeps, so this script records both. It does so
+after each block of steps with a new learner and a checkpoint, as in the run of ten million steps. Requires glibc.
 """
 
 from __future__ import annotations

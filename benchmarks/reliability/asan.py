@@ -36,9 +36,10 @@ REPORTS = COPY / "reports"
 
 
 def build(compiler: str) -> list[Path]:
-    """Make the package in `COPY`, with checked libraries; return the libraries that have to be loaded first.
+    """Build the package in `COPY` with instrumented libraries; return the libraries that have to be loaded first.
 
-    The second is that of C++: PyTorch throws exceptions, which the sanitizer can pass on only if it was there before.
+    The second one is the C++ library: PyTorch throws exceptions, which the sanitizer can handle only if that library
+    was loaded before it.
     """
     package = COPY / "ptncn"
     shutil.rmtree(package, ignore_errors=True)
@@ -69,7 +70,7 @@ def environment(first: list[Path]) -> dict[str, str]:
 
 
 def run_tests(env: dict[str, str]) -> dict[str, Any]:
-    """How many tests passed; the first failure ends it."""
+    """Run the tests until the first failure; return how many passed."""
     pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS]
     done = subprocess.run(pytest, env=env, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     print(done.stdout)
@@ -79,7 +80,7 @@ def run_tests(env: dict[str, str]) -> dict[str, Any]:
 
 
 def show_reports() -> int:
-    """Print what the sanitizers found; return how many processes they ended."""
+    """Print the sanitizers' findings; return how many processes they ended."""
     found = sorted(REPORTS.iterdir())
     for path in found:
         print(path.read_text(encoding="utf-8", errors="replace"))
@@ -89,7 +90,7 @@ def show_reports() -> int:
 def main() -> int:
     given = parser(__doc__, 10_000)
     given.add_argument("--compiler", default=os.environ.get("CC", "gcc"))
-    given.add_argument("--only", choices=("tests", "walk"), help="one of the two")
+    given.add_argument("--only", choices=("tests", "walk"), help="run only one of the two parts")
     options = given.parse_args()
     started, env = time.time(), environment(build(options.compiler))
     for name in LIBRARIES:

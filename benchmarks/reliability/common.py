@@ -21,20 +21,20 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results" / "reliability"
 MEMORY = Path("/dev/shm")
-"""A folder in memory on Linux: writing many small files takes a tenth of the time of a disk."""
+"""A folder in memory on Linux, where writing many small files takes a tenth of the time that a disk needs."""
 
 
 def parser(about: str | None, count: int) -> argparse.ArgumentParser:
-    """The arguments of every campaign."""
+    """The arguments that every campaign has."""
     arguments = argparse.ArgumentParser(description=about)
-    arguments.add_argument("--seed", type=int, default=0, help="of all random choices")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of all random choices")
     arguments.add_argument("--count", type=int, default=count, help="how many")
-    arguments.add_argument("--out", type=Path, default=RESULTS, help="folder of the record")
+    arguments.add_argument("--out", type=Path, default=RESULTS, help="folder for the record")
     return arguments
 
 
 def record(campaign: str, given: argparse.Namespace, found: dict[str, Any], started: float) -> None:
-    """Write the record of a campaign, with the commit."""
+    """Write the record of a campaign, including the current commit."""
     options = {key: value for key, value in vars(given).items() if key in ("seed", "count")}
     part = f" --only {given.only}" if getattr(given, "only", None) else ""
     tree = {
@@ -80,7 +80,7 @@ class Command:
         return self.code
 
     def wait(self, seconds: float = 3600.0) -> int | None:
-        """The exit code, or None if it still runs after this many seconds."""
+        """The exit code, or None if the command is still running after this many seconds."""
         end = time.monotonic() + seconds
         while self.poll() is None and time.monotonic() < end:
             time.sleep(0.002)

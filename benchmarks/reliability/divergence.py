@@ -1,12 +1,13 @@
-"""How far kernel and PyTorch drift apart at a large step size, and whether a change of the last bit does the same.
+"""How far kernel and PyTorch drift apart at a large step size, and whether a change in the last bit does the same.
 
-Three networks in double precision learn from the same random frames: one by the kernel, one in PyTorch, and one in
-PyTorch whose weights differ by a unit in the last place at the start. If the first two come apart no faster than the
-last two, the dynamics amplify rounding, and no two orders of summation agree after enough steps. A fourth network
-takes each step from where the kernel stands: what one step adds.
+Three networks in double precision learn from the same random frames: one with the kernel, one in PyTorch, and one in
+PyTorch with initial weights that differ by a unit in the last place. If the first two drift apart no faster than the
+last two, the dynamics amplify rounding errors, and no two orders of summation agree after enough steps. A fourth
+network takes each step from the kernel's current state, which shows the difference added by one step.
 
-Adafactor, which comes apart fastest, is also run from eight seeds in both precisions, with its rate of growth: if the
-difference is amplified rounding, it grows by the same factor per step in both, from what each of them rounds.
+Adafactor, which drifts apart fastest, is also run from eight seeds in both precisions, and its rate of growth is
+measured. If the difference is amplified rounding, it grows by the same factor per step in both precisions, starting
+from the rounding error of each.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def drift(
 
 
 def drift_in_both_precisions(optimizer: str, seed: int) -> dict[str, Any]:
-    """Of several seeds: geometric means of the distances, the largest after the last step, and growth per step."""
+    """Over several seeds: geometric means of the distances, the largest after the last step, and growth per step."""
     found: dict[str, Any] = {"optimizer": optimizer, "seeds": SEEDS}
     for dtype in (torch.float32, torch.float64):
         runs = [drift(optimizer, EARLY[-1], seed + number, EARLY, dtype) for number in range(SEEDS)]

@@ -1,7 +1,7 @@
 """Learn for ten million steps at default settings from a stream that drifts: no NaN, no slow-down, no growth of memory.
 
-After each block a new learner also takes some steps, to tell a busy machine from a learner that has slowed down.
-`--work` stores the learner after each block, from which an interrupted run continues.
+After each block a new learner also takes some steps, to distinguish a busy machine from a learner that has slowed down.
+`--work` stores the learner after each block, so that an interrupted run can continue.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def run(count: int, seed: int, work: Path) -> list[dict[str, Any]]:
 
 def main() -> None:
     given = parser(__doc__, 10_000_000)
-    given.add_argument("--work", type=Path, default=Path("build") / "endurance", help="folder for what is done so far")
+    given.add_argument("--work", type=Path, default=Path("build") / "endurance", help="folder for intermediate results")
     options = given.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""Fill the disk at random moments of `ptncn stream`: no good file may be lost, and it must continue afterwards.
+"""Fill the disk at random moments of `ptncn stream`: no good file may be lost, and the run must continue afterwards.
 
 The disk is a tmpfs of 32 megabytes, so this runs as root on Linux. With so many forecasts, lines are formatted and
 written in the background.
@@ -49,7 +49,7 @@ def stream(feed: Path, disk: Path) -> list[object]:
 
 
 def attempt(feed: Path, disk: Path, moment: float, whole: bytes) -> dict[str, Any] | None:
-    """The files after the disk was full, and after there was space again; None if the run had ended before."""
+    """The files after the disk was full, and after space was available again; None if the run had ended before."""
     log = feed.with_name("log")
     process = Command(stream(feed, disk), log)
     if process.wait(moment) is not None:

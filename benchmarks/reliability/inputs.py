@@ -1,7 +1,7 @@
 """Feed damaged files to every reader: none may crash, execute anything, or accept what its oracle rejects.
 
-Worker processes work in chunks, each with its own random seed. A crash, or a file that exceeds a worker's memory, ends
-the worker and is reported. `--work` stores finished chunks, from which an interrupted run continues.
+Worker processes handle chunks, each with its own random seed. A crash, or a file that exceeds a worker's memory, ends
+the worker and is reported. `--work` stores finished chunks, so that an interrupted run can continue.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CHUNK = 1_000
 BATCH = 100
 """Chunks per worker."""
 GROWTH = 200
-"""Maximum growth of a worker's peak memory in megabytes; the files have a few kilobytes each."""
+"""Maximum growth of a worker's peak memory in megabytes; each file has only a few kilobytes."""
 LIMIT = 8 << 30
 """Limit of a worker's address space in bytes, which protects the machine from forged sizes."""
 SHARES = {"csv": 0.3, "jsonl": 0.3, "parquet": 0.1, "checkpoint": 0.15, "record": 0.15}
@@ -70,8 +70,8 @@ def work(name: str, seed: int, chunks: list[int], out: Path) -> None:
         torch.manual_seed(seed)
         seeds, path = reader.seeds(Path(folder)), Path(folder) / f"input{reader.suffix}"
         for encoding in ("utf-8-sig", "utf-16", "utf-16-be", "utf-16-le", "utf-32", "utf-32-be", "utf-32-le"):
-            codecs.lookup(encoding)  # json tries them all
-        for data in seeds:  # imports what reading imports
+            codecs.lookup(encoding)  # json tries all of these
+        for data in seeds:  # perform the imports of a read in advance
             path.write_bytes(data)
             _judge(reader, path, data)
         before = peak_memory()
@@ -124,7 +124,7 @@ def _done(name: str, out: Path) -> set[int]:
 def main() -> None:
     given = parser(__doc__, 1_000_000)
     given.add_argument("--worker", nargs=2, metavar=("READER", "CHUNKS"), help="for this program itself")
-    given.add_argument("--work", type=Path, default=Path("build") / "inputs", help="folder for what is done so far")
+    given.add_argument("--work", type=Path, default=Path("build") / "inputs", help="folder for intermediate results")
     options = given.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     if options.worker:

@@ -57,7 +57,7 @@ def _without_times(path: Path) -> bytes:
 
 
 def campaign(name: str, count: int, seed: int, where: Path) -> Iterator[dict[str, Any]]:
-    """Kill it until `count` kills have hit a running process; yields intermediate results."""
+    """Kill the command until `count` kills have hit a running process; yields intermediate results."""
     rng = random.Random(f"{seed}:{name}")
     folder = where / "whole"
     folder.mkdir()
@@ -100,7 +100,7 @@ def _same(one: dict[str, bytes], other: dict[str, bytes]) -> bool:
 
 def main() -> None:
     given = parser(__doc__, 100)
-    given.add_argument("--commands", default=",".join(COMMANDS), help="which of them")
+    given.add_argument("--commands", default=",".join(COMMANDS), help="the commands to test")
     options = given.parse_args()
     warm_up()
     started = time.time()

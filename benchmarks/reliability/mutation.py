@@ -1,4 +1,4 @@
-"""Damage good files: flip bits, cut, double and mix bytes, and insert known troublemakers."""
+"""Damage good files: flip bits; cut, duplicate and mix bytes; and insert problematic values."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def _walk(record: dict[str, Any]) -> str:
     return (
         f"{record['sequences']:,} of {record['count']:,} random sequences, {calls:,} calls{sanitized}: sizes, batches, "
         f"masks, threads, precisions, saving and loading, copies, rebound {rebound}, malformed arguments. Two networks "
-        f"made each call, one by the kernel and one in PyTorch. Sequences in which they differed, or crashed: "
+        f"made each call, one with the kernel and one in PyTorch. Sequences that crashed or gave different results: "
         f"{len(record['failures'])}."
     )
 
@@ -66,7 +66,7 @@ def _divergence(record: dict[str, Any]) -> str:
         values = [own["one_step"], *(own[who][number] for number in steps for who in ("kernel", "nudged"))]
         rows.append(f"| {name} | " + " | ".join(f"{value:.0e}" for value in values) + " |")
     return (
-        f"At a step size of {record['lr']} the weights of kernel and PyTorch drift apart under some optimisers. A "
+        f"At a step size of {record['lr']} the weights of kernel and PyTorch drift apart with some optimisers. A "
         "single step from the same weights agrees (“one step” is the largest difference of any step), but the dynamics "
         "amplify rounding errors. A network in PyTorch whose initial weights differ by a unit in the last place (last "
         "bit) drifts apart at the same rate, so the difference is not the kernel's. Double precision; "
@@ -108,8 +108,8 @@ def _inputs(record: dict[str, Any]) -> str:
     events = sum(bool(finding.get("events")) for finding in record["findings"])
     return (
         f"{record['inputs']:,} damaged files were given to the readers. A reader may refuse a file or a line, or "
-        "accept it if an independent reader gets the same values from the same bytes. An audit hook watched for "
-        f"anything executed, sent or written: {events} events.\n\n" + "\n".join(rows)
+        "accept it if an independent reader gets the same values from the same bytes. An audit hook looked for "
+        f"attempts to execute, send or write anything: {events} events.\n\n" + "\n".join(rows)
     )
 
 
@@ -125,16 +125,17 @@ def _kills(record: dict[str, Any]) -> str:
             own = record[name]
             rows.append(f"| {name} | {own['kills']} | {own['identical']} | {own['before_a_checkpoint']} |")
     return (
-        "SIGKILL at a random moment, then `--resume`. Identical: every file that the command writes has the same bytes "
-        "as without a kill, except for the times and memory in records.\n\n" + "\n".join(rows)
+        "SIGKILL at a random moment, then `--resume`. A continuation is identical if every file that the command "
+        "writes has the same bytes as without a kill, except for the times and memory in records.\n\n" + "\n".join(rows)
     )
 
 
 def _full_disk(record: dict[str, Any]) -> str:
     return (
         f"The disk was full at {record['moments']} random moments of `ptncn stream`. The checkpoint was valid after "
-        f"{record['checkpoint_good']} of them and the output correct up to its end after {record['output_a_prefix']}. "
-        f"With free space again, {record['continued_identically']} continued to the same bytes."
+        f"{record['checkpoint_good']} of them, and the output was correct up to its end after "
+        f"{record['output_a_prefix']}. Once space was free again, {record['continued_identically']} runs continued to "
+        "the same bytes."
     )
 
 
@@ -145,7 +146,7 @@ def _two_writers(record: dict[str, Any]) -> str:
         f"While two processes kept saving to one path, {whole} of {savers['loads']} loads by a third were "
         f"complete. Of {streams['pairs']} second `ptncn stream` processes on a checkpoint in use, "
         f"{streams['second_refused']} were refused, and {streams['first_undisturbed']} of the first processes ended "
-        "with the same bytes as on their own."
+        "with the same bytes as without a second one."
     )
 
 

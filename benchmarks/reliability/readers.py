@@ -1,7 +1,7 @@
-"""The readers under test, each with good files to damage and an oracle for what it accepts.
+"""The readers under test, each with good files to damage and an oracle for what it may accept.
 
 A reader returns "refused" if it raised an expected error, or "accepted" if the oracle agrees. Anything else is a
-finding and raises.
+finding and raises an error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mutation import mutate
 
 
 class WrongError(Exception):
-    """A reader accepted what its oracle does not."""
+    """A reader accepted something that its oracle rejects."""
 
 
 def read_rows(path: Path) -> tuple[list[tuple[int, dict[str, Any]]], set[int]]:
@@ -62,7 +62,7 @@ class Csv:
         ]
 
     def check(self, path: Path, data: bytes) -> None:
-        """Each row must equal what Python's csv module reads from its line on."""
+        """Each row must equal what Python's csv module reads, starting at the row's line."""
         rows, _ = read_rows(path)
         texts = lines_of(data)
         for line, values in rows:
@@ -72,7 +72,7 @@ class Csv:
                 raise WrongError(f"line {line}: {values!r:.200} is none of {wanted!r:.400}")
 
     def _fields(self, lines: list[str], delimiter: str) -> list[str] | None:
-        """The first row, or None where the lines are not CSV with this delimiter."""
+        """The first row, or None if the lines are not CSV with this delimiter."""
         try:
             return next(csv.reader(iter(lines), delimiter=delimiter, strict=False), None)
         except csv.Error:
@@ -90,7 +90,7 @@ class JsonLines:
         ]
 
     def check(self, path: Path, data: bytes) -> None:
-        """A line must give the values that Python's json module reads, or an error if that is no object or list."""
+        """A line must give the values that Python's json module reads, or an error if it is not an object or a list."""
         rows, bad = read_rows(path)
         accepted = dict(rows)
         for number, text in enumerate(lines_of(data), 1):

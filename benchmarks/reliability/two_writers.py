@@ -14,7 +14,7 @@ import ptncn
 from ptncn.learners import make
 
 LOADS = 300
-"""Number of loads while two others save."""
+"""Number of loads while two other processes save."""
 
 
 def streams(count: int, seed: int, folder: Path) -> dict[str, int]:

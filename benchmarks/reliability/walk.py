@@ -34,7 +34,7 @@ LARGE, SMALL = factors.LARGE, backend.SMALL
 
 
 class Diverged(Exception):  # noqa: N818 (not an error)
-    """Both networks left the range of floating-point numbers: a step size too large for unbounded units."""
+    """Both networks left the range of floating-point numbers: the step size is too large for unbounded units."""
 
 
 class Walk:
@@ -98,7 +98,7 @@ class Walk:
             x = self.observe()
             torch.set_num_threads(self.threads_each)
             out = self.fast.step(x, self.state, learn=learn, mask=mask)
-            torch.set_num_threads(1)  # PyTorch's own threads are not what is tested, and waiting for them is slow
+            torch.set_num_threads(1)  # PyTorch's own threads are not under test, and waiting for them is slow
             twin = self.plain.step(x, self.twin, learn=learn, mask=mask)
             self.same("prediction", out.prediction, twin.prediction)
             self.same("errors", torch.cat(out.errors, 1), torch.cat(twin.errors, 1))
@@ -133,7 +133,7 @@ class Walk:
             raise errors[0]
 
     def learn_in_threads(self) -> None:
-        """Learning steps exclude each other; their order is open, so only the number of updates is compared."""
+        """Learning steps exclude each other. Their order is undefined, so only the number of updates is compared."""
         before, x = self.fast.learning.optimizer.updates, self.observe()
         states = [self.state.clone() for _ in range(2)]
         workers = [threading.Thread(target=self.fast.step, args=(x, state)) for state in states]

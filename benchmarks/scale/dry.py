@@ -1,4 +1,4 @@
-"""Ranks that exchange nothing, to time the computation of one rank out of any number."""
+"""Ranks that exchange nothing, to time the computation of one rank out of any number of ranks."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class _NoMesh:
 
 
 class DryRanks(Ranks):
-    """Rank `rank` of `size`; what the others would send is what it would send itself.
+    """Rank `rank` of `size`. Instead of the other ranks' data it uses its own.
 
-    `log` has the times at which messages would be sent and waited for, as operations of `simulate.py`.
+    `log` records the times at which messages would be sent and waited for, as operations of `simulate.py`.
     """
 
     def __init__(self, rank: int, size: int) -> None:
@@ -36,7 +36,7 @@ class DryRanks(Ranks):
         self.mesh = _NoMesh()  # type: ignore[assignment]
 
     def note_sent(self, sizes: Mapping[int, int]) -> int:
-        """So many bytes were sent to these ranks; returns the number of the messages."""
+        """Record a message to each of these ranks, given its bytes; return the number of the messages."""
         self.number += 1
         self.log.append((time.perf_counter(), ["send", self.number, [[peer, size] for peer, size in sizes.items()]]))
         return self.number
@@ -61,7 +61,7 @@ class DryRanks(Ranks):
         pass
 
     def program(self, step: Callable[[Tensor], Any], frames: Tensor) -> list[list[Any]]:
-        """The operations of a step, with the median of their seconds over these frames."""
+        """The operations of a step, each with its median duration over these frames."""
         seconds: list[list[float]] = []
         for x in frames:
             self.number = 0
@@ -77,7 +77,7 @@ class DryRanks(Ranks):
 
 
 class DryNeighbours:
-    """Zeros come from the ranks above and below."""
+    """The ranks above and below are replaced by zeros."""
 
     def __init__(self, ranks: DryRanks) -> None:
         self.ranks = ranks
@@ -107,7 +107,7 @@ class DryNeighbours:
 
 
 def dry_step(net: PTNCN, kind: str, rank: int, size: int, rows: int) -> tuple[Callable[[Tensor], Any], DryRanks]:
-    """A step of one rank's part of a network on the whole batch, and the ranks whose `log` it writes."""
+    """A step of one rank's part of a network on the whole batch, and the ranks, which contain its `log`."""
     ranks = DryRanks(rank, size)
     if kind == "layers":
         layered = LayerParallel(net, ranks)

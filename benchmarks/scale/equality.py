@@ -1,13 +1,14 @@
-"""Do ranks give the same result as one process? Every rule and optimiser, in float64; layers bit for bit.
+"""Check that ranks give the same result as one process, for every rule and optimiser, in float64.
 
     python benchmarks/scale/equality.py --ranks 2 3 --seeds 1 2 3
 
-Each rank runs each network twice: alone with the whole batch, and together with the others. All predictions are
+Each rank runs each network twice: alone with the whole batch, and together with the other ranks. All predictions are
 compared, and at the end all weights, moments and states.
 
-Ranks make each element of a product as one process makes it, so bits are equal. Where rows of weights are brought to a
-maximum norm, which ranks add up, numbers are equal to rounding. `growth` then says how much of a difference is the
-rule's own: one process again, with its first W1 larger by a unit in the last place.
+Ranks compute each element of a product as one process does, so results are bit-identical. The exception is a maximum
+norm for rows of weights, which is summed over ranks: there, results are equal up to rounding. `growth` then shows how
+much of the difference the rule itself causes: it repeats the run in one process with W1 larger by a unit in the last
+place.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 
 def cases() -> dict[str, dict[str, Any]]:
-    """Each preset, choice, output and activation by itself; optimisers with all rules of teaching and errors."""
+    """Each preset, choice, output and activation separately; optimisers with all rules for teaching and errors."""
     every = {f"preset={name}": {"preset": name} for name in PRESETS}
     for option in dataclasses.fields(Config):
         for choice in option.metadata.get("choices", ()):
@@ -75,13 +76,13 @@ def make(options: dict[str, Any], seed: int) -> PTNCN:
 
 
 def observation(rows: int, step: int, chance: torch.Generator) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Masked in the second half of each sequence of 50."""
+    """The frame of a step, and a mask in the second half of each sequence of 50 steps."""
     x = torch.rand(rows, INPUTS, generator=chance, dtype=torch.float64).round()
     return x, torch.rand(rows, generator=chance) < 0.8 if step % 50 > 25 else None
 
 
 class Pair:
-    """The same network alone and shared, and the batches that both see: masked ones among them."""
+    """The same network alone and shared, and the batches that both see, some of them masked."""
 
     def __init__(self, options: dict[str, Any], ranks: Ranks, kind: str, seed: int) -> None:
         self.ranks, self.kind = ranks, kind
@@ -92,10 +93,10 @@ class Pair:
         self.shared: Any = LayerParallel(net, ranks) if kind == "layers" else DataParallel(net, ranks, split=kind)
         self.chance = torch.Generator().manual_seed(seed)
         self.equal_steps = 0
-        """Steps up to the first that differs by more than 1e-9."""
+        """The number of steps before the first difference above 1e-9."""
 
     def difference(self, steps: int) -> float:
-        """The largest one in predictions, weights, moments and states; 0 only if all bits are equal."""
+        """The largest difference in predictions, weights, moments and states; 0 only if all bits are equal."""
         worst = 0.0
         for step in range(steps):
             if step % 50 == 0:
@@ -126,7 +127,7 @@ class Pair:
 
 
 def written(tree: dict[str, Any]) -> dict[str, Any]:
-    """A snapshot with the weights that it has once nothing is postponed."""
+    """A snapshot with all postponed updates applied to the weights."""
     weights = dict(tree["weights"])
     for name, (pre, post) in tree["postponed"].items():
         weights[name] = weights[name] + pre.T @ post if len(pre) else weights[name]
@@ -145,7 +146,7 @@ def apart(one: Any, other: Any) -> float:
 
 
 def unfit_for_layers(options: dict[str, Any]) -> bool:
-    """Least squares is refused there, and a rank draws random numbers for its own layers only."""
+    """Whether layers on ranks cannot run a case: they support neither least squares nor shared random numbers."""
     return options.get("readout") == "rls" or options.get("activation") == "bernoulli"
 
 
@@ -163,7 +164,7 @@ def as_rank(arguments: argparse.Namespace) -> None:
 
 
 def growth(options: dict[str, Any], seed: int, steps: int) -> float:
-    """How far one process ends from itself if its first W1 is larger by a unit in the last place."""
+    """The difference between two runs in one process if W1 differs by a unit in the last place."""
     nets = [make(options, seed) for _ in range(2)]
     nets[1].get_parameter("W1").mul_(1 + 2**-52)
     rows, worst, chance = options.get("rows", ROWS), 0.0, torch.Generator().manual_seed(seed)
@@ -182,7 +183,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--kinds", nargs="+", default=["rows", "units", "layers"])
-    parser.add_argument("--cases", nargs="+", help="names of cases; all by default")
+    parser.add_argument("--cases", nargs="+", help="names of cases; default: all")
     arguments = parser.parse_args()
     if "RANK" in os.environ:
         as_rank(arguments)
@@ -207,7 +208,7 @@ def main() -> None:
 
 
 def summary(lines: list[tuple[str, str, float, int]], seed: int, steps: int) -> dict[str, Any]:
-    """How many cases have equal bits; for the others, the largest difference over all ranks, and that of `growth`."""
+    """How many cases are bit-identical; for the others, the largest difference over all ranks, and that of `growth`."""
     far: dict[str, float] = {}
     for name, _, difference, _ in lines:
         far[name] = max(difference, far.get(name, 0.0))

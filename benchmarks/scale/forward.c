@@ -1,4 +1,4 @@
-/* forward NANOSECONDS FD…: hands IPv4 packets on between TUN devices after a delay. The last byte of the destination
+/* forward NANOSECONDS FD…: forwards IPv4 packets between TUN devices after a delay. The last byte of the destination
  * address is the number of the device, from 1. Ends when standard input is closed. */
 
 #define _GNU_SOURCE
@@ -24,7 +24,7 @@ static int64_t now(void) {
 }
 
 int main(int count, char **words) {
-    static Packet waiting[PLACES]; /* a ring: all packets wait equally long, so the first one is due first */
+    static Packet waiting[PLACES]; /* a ring buffer: all packets wait for the same time, so the first one is due first */
     static unsigned char bytes[MOST];
     const int64_t delay = count > 1 ? atoll(words[1]) : 0;
     const int devices = count - 2;
@@ -52,7 +52,7 @@ int main(int count, char **words) {
         }
         while (first < next && waiting[first % PLACES].due <= now()) {
             const Packet packet = waiting[first++ % PLACES];
-            /* if the device takes no more, the packet is lost, as on a network, and TCP sends it again */
+            /* if the device accepts no more, the packet is lost, as on a network, and TCP sends it again */
             const ssize_t written = write(polled[packet.to].fd, packet.bytes, (size_t)packet.size);
             (void)written;
             free(packet.bytes);

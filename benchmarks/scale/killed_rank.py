@@ -1,4 +1,4 @@
-"""Kill ranks of `ptncn train --ranks` at random moments: does the run end with the same bits as one left alone?
+"""Kill ranks of `ptncn train --ranks` at random moments: does the run end with the same bits as an undisturbed one?
 
     python benchmarks/scale/killed_rank.py --kills 20
 
@@ -26,7 +26,7 @@ from launch import write
 
 
 class Training:
-    """`ptncn train` in a folder of its own."""
+    """Start `ptncn train` in a separate folder."""
 
     def __init__(self, folder: Path, data: Path, count: int, seed: int, more: tuple[str, ...] = ()) -> None:
         self.out, self.runs = folder / "out", folder / "runs"
@@ -46,7 +46,7 @@ class Training:
             time.sleep(0.01)
 
     def result(self) -> tuple[Any, bytes]:
-        """The numbers of the record, and the network."""
+        """The numbers in the record, and the network."""
         (record,) = self.out.rglob("*.json")
         return json.loads(record.read_text())["metrics"], (self.out / "network.safetensors").read_bytes()
 
@@ -57,13 +57,13 @@ def write_data(path: Path, sequences: int) -> None:
 
 
 def kill_one(training: Training, chance: random.Random, *, launcher_too: bool) -> dict[str, Any]:
-    """Start, kill one rank some time after the first checkpoint, and let the run end."""
+    """Start a run, kill one rank some time after the first checkpoint, and let the run end."""
     launcher = training.start()
     training.wait_for_checkpoint(launcher)
     delay = chance.uniform(0, 1.5)
     time.sleep(delay)
     if launcher.poll() is not None:
-        return {"killed": "nothing, the run was over", "seconds": delay}
+        return {"killed": "nothing, the run had ended", "seconds": delay}
     ranks = training.ranks(launcher)
     killed = chance.choice(ranks) if ranks else None
     if launcher_too:

@@ -25,10 +25,12 @@ RESULTS = ROOT / "results" / "scale"
 def ranks(
     count: int, program: Path | str, *arguments: str, timeout: float = 7200.0, where: Sequence[Place] = ()
 ) -> list[tuple[int, str, str]]:
-    """Run a Python program on `count` ranks: for each its exit code, output and errors."""
+    """Run a Python program on `count` ranks; return the exit code, output and errors of each."""
     where = where or [Place((), {"MASTER_ADDR": "127.0.0.1"})] * count
     common = {"WORLD_SIZE": str(count), "OMP_NUM_THREADS": "1", "MASTER_PORT": "29555"}
-    if not where[0].prefix:  # a store of our own, so that nobody takes its port; a namespace has no other programs
+    if not where[
+        0
+    ].prefix:  # a separate store, so that no other program takes its port; a namespace has no other programs
         store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
         common |= {"MASTER_PORT": str(store.port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
     started = [
@@ -51,7 +53,7 @@ def ranks(
 
 
 def found(count: int, program: Path | str, *arguments: str, where: Sequence[Place] = ()) -> list[list[Any]]:
-    """What each rank printed, a JSON value a line; a rank that fails ends this program."""
+    """What each rank printed, one JSON value per line; if a rank fails, this program ends."""
     lines = []
     for code, printed, errors in ranks(count, program, *arguments, where=where):
         if code:
@@ -61,7 +63,7 @@ def found(count: int, program: Path | str, *arguments: str, where: Sequence[Plac
 
 
 def _busy() -> tuple[float, float, float]:
-    """Now; seconds in which cores were busy; seconds of this program and of its children that ended."""
+    """The time now, the seconds for which cores were busy, and those used by this program and its finished children."""
     times, own = psutil.cpu_times(), os.times()
     return time.monotonic(), sum(times) - times.idle - times.iowait, sum(own[:4])
 
@@ -70,7 +72,7 @@ _BEGAN = _busy()
 
 
 def others() -> float:
-    """The share of all cores that other programs had since this one began."""
+    """The share of all cores that other programs have used since this one began."""
     (now, busy, own), (then, busy_then, own_then) = _busy(), _BEGAN
     return (busy - busy_then - (own - own_then)) / (now - then) / (os.cpu_count() or 1)
 
@@ -81,10 +83,10 @@ def command() -> str:
 
 
 def write(name: str, record: dict[str, Any]) -> None:
-    """Write results/scale/`name`.json, with where and by which command it came about."""
+    """Write results/scale/`name`.json, including the machine and the command."""
     about = {"command": command(), "date": datetime.now(UTC).date().isoformat(), "torch": torch.__version__}
     about |= {"cores": os.cpu_count(), "machine": platform.machine(), "others": round(others(), 3)}
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps({**about, **record}, indent=1) + "\n")
-    print(f"written: {path.relative_to(ROOT)}; other programs had {about['others']:.1%} of the processor")
+    print(f"written: {path.relative_to(ROOT)}; other programs used {about['others']:.1%} of the processor")

@@ -1,7 +1,7 @@
 """Networks between ranks on one machine: loopback, or a namespace for each rank with a bandwidth or a delay.
 
 `tc` sets the bandwidth (tbf). The Linux kernel may lack netem, so `forward.c` adds the delay: each namespace has a TUN
-device, and it hands packets on after a while. Both need root, the second a C compiler too.
+device, and the program forwards packets between them later. Both need root, and the delay also needs a C compiler.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NET = "10.99.7."
 
 @dataclass(frozen=True)
 class Link:
-    """Between ranks: `rate` and `burst` as `tc` writes them, or `delay` in seconds one way."""
+    """The connection between ranks: `rate` and `burst` in the notation of `tc`, or the one-way `delay` in seconds."""
 
     name: str
     rate: str | None = None
@@ -40,7 +40,7 @@ LINKS = [
 
 @dataclass(frozen=True)
 class Place:
-    """Where a rank runs: words before its command, and its environment."""
+    """Where a rank runs: the prefix of its command, and its environment."""
 
     prefix: tuple[str, ...]
     environment: dict[str, str]
@@ -69,7 +69,7 @@ def places(link: Link, count: int) -> Iterator[list[Place]]:
 
 @contextmanager
 def _limited(spaces: list[str], limit: tuple[str, ...]) -> Iterator[None]:
-    """A bridge between the namespaces; each sends at most at this rate."""
+    """A bridge between the namespaces, with a limit on the rate at which each sends."""
     _run("ip", "link", "add", "ptncnbr", "type", "bridge")
     try:
         _run("ip", "link", "set", "ptncnbr", "up")
@@ -81,14 +81,14 @@ def _limited(spaces: list[str], limit: tuple[str, ...]) -> Iterator[None]:
             _run("ip", "netns", "exec", space, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", *limit)
         yield
     finally:
-        for rank in range(len(spaces)):  # with its namespace a device would vanish only some time later
+        for rank in range(len(spaces)):  # deleting only the namespace would remove the device too late
             subprocess.run(["ip", "link", "del", f"ptncnv{rank}"], capture_output=True)
         _run("ip", "link", "del", "ptncnbr")
 
 
 @contextmanager
 def _delayed(spaces: list[str], delay: float) -> Iterator[None]:
-    """A TUN device in each namespace, and a program that hands packets on."""
+    """A TUN device in each namespace, and a program that forwards packets."""
     devices: list[int] = []
     for rank, space in enumerate(spaces):
         device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)

@@ -1,11 +1,11 @@
-"""What a step costs on N ranks, from what one rank computes and what an exchange takes.
+"""Predict the time of a step on N ranks from the computing time of one rank and the cost of an exchange.
 
-    python benchmarks/scale/steps.py links   # measures, alone on the machine
+    python benchmarks/scale/steps.py links   # measures; needs an otherwise idle machine
     python benchmarks/scale/model.py         # compares, and writes its part of the page and the plot
 
-`simulate.py` runs the ranks' programs: when they compute, send and wait. What they compute is timed without exchanges,
-one rank at a time; by how much ranks slow each other down, when all compute at once. Messages are timed without
-computing. None of this is taken from the runs that are predicted.
+`simulate.py` simulates the ranks: when they compute, send and wait. Computing is timed without exchanges, one rank at a
+time; how much ranks slow each other down is timed with all ranks computing at once. Messages are timed without
+computing. None of these measurements comes from the runs that are predicted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LAYERS = 4
 
 @dataclass(frozen=True)
 class Cost:
-    """Of an exchange: `latency` in seconds, and seconds a byte."""
+    """The cost of an exchange: `latency` in seconds, and seconds per byte."""
 
     latency: float
     a_byte: float
@@ -37,14 +37,14 @@ class Cost:
 
     @classmethod
     def fit(cls, points: list[list[float]]) -> Cost:
-        """Least squares of relative errors, without negative values."""
+        """A fit by least squares of relative errors, without negative values."""
         size, seconds = np.array(points).T
         found, _ = nnls(np.stack([1 / seconds, size / seconds], 1), np.ones(len(seconds)))
         return cls(*map(float, found))
 
 
 def exchanging(ranks: int, count: int, size: float) -> list[list[Any]]:
-    """The programs of ranks that exchange `count` messages with each other, `REPEATS` times."""
+    """The programs of ranks that exchange `count` messages with one another, `REPEATS` times."""
     programs = []
     for rank in range(ranks):
         peers, program = [peer for peer in range(ranks) if peer != rank], []
@@ -57,17 +57,18 @@ def exchanging(ranks: int, count: int, size: float) -> list[list[Any]]:
 
 
 def network_of(run: dict[str, Any], cores: int) -> Network:
-    """The network with which the simulation gives the times of exchanges without computing, as nearly as possible.
+    """The network with which the simulation best reproduces the times of exchanges without computing.
 
-    The work of a core is what the time of the processor says: of messages, after a pause, since in a step too the
-    caches hold something else by then; of sleeping, what the smallest exchange takes more if ranks sleep.
+    The work of a core comes from measured processor time. For messages it is measured after a pause, because in a step,
+    too, the caches hold other data by then. For sleeping it is the additional time of the smallest exchange if ranks
+    sleep.
     """
     ranks = run["ranks"]
     count, size, seconds, used, asleep = np.median([rank["exchanges"] for rank in run["by_rank"]], 0).T
     messages = count * (ranks - 1)
     parts = np.stack([messages, messages * size], 1)
     message, byte = map(float, nnls(parts / used[:, None], np.ones(len(used)))[0])
-    wait = max(0.0, float(asleep[0] - used[0])) if ranks > cores else 0.0  # else they poll
+    wait = max(0.0, float(asleep[0] - used[0])) if ranks > cores else 0.0  # otherwise they poll
     programs = [exchanging(ranks, int(n), float(b)) for n, b in zip(count, size, strict=True)]
 
     def network(micro: np.ndarray) -> Network:
@@ -82,7 +83,7 @@ def network_of(run: dict[str, Any], cores: int) -> Network:
 
 
 def repeated(program: list[list[Any]], steps: int) -> list[list[Any]]:
-    """The program of so many steps; a message of another step has another number."""
+    """The program for this many steps; messages of different steps have different numbers."""
     most = max(operation[1] for operation in program if operation[0] == "send")
     out = []
     for step in range(steps):
@@ -97,7 +98,7 @@ def repeated(program: list[list[Any]], steps: int) -> list[list[Any]]:
 
 
 def predicted(run: dict[str, Any], kind: str, network: Network, cores: int) -> float:
-    """Seconds of a step of a measured run, from everything but that run."""
+    """The predicted seconds of a step in a measured run, from all measurements except that run."""
     steps, frames = [rank["steps"][kind] for rank in run["by_rank"]], run["by_rank"][0]["frames"]
     alone = [sum(operation[1] for operation in step["program"] if operation[0] == "compute") for step in steps]
     slowdown = [max(1.0, step["busy"] / own) for step, own in zip(steps, alone, strict=True)]
@@ -117,7 +118,7 @@ def comparison(record: dict[str, Any]) -> list[tuple[str, int, str, float, float
 
 
 def features(units: int, rows: int, size: int) -> list[float]:
-    """What a rank does: something; products; reading and writing its weights; what is done for each unit and row."""
+    """The work of a rank: a constant; products; reading and writing its weights; and the work for each unit and row."""
     weights = LAYERS * 5 * units**2 / size
     return [1.0, weights * rows, weights, LAYERS * units * rows]
 
@@ -130,7 +131,7 @@ class Model:
     units: np.ndarray
     layers: np.ndarray
     work: Cost
-    """Of the processor, for an exchange."""
+    """Seconds of the processor for an exchange."""
 
     @classmethod
     def fit(cls, record: dict[str, Any]) -> Model:
@@ -151,7 +152,7 @@ class Model:
         return float(self.alone @ features(units, rows, 1))
 
     def exchange(self, messages: int, size: float, link: Cost) -> float:
-        """Of `size` bytes with each of some ranks, nothing of which is hidden behind computing."""
+        """Seconds of an exchange of `size` bytes with each of some ranks, without overlap with computing."""
         return link.latency + messages * (self.work(size) + size * link.a_byte)
 
     def by_units(self, units: int, rows: int, ranks: int, link: Cost) -> float:
@@ -161,13 +162,13 @@ class Model:
         return float(self.units @ features(units, rows, ranks)) + (exchanged if ranks > 1 else 0.0)
 
     def by_layers(self, units: int, rows: int, link: Cost) -> float:
-        """One layer a rank, as many ranks as layers; states go up, predictions down, corrected states both ways."""
+        """One layer per rank; states go up, predictions go down, and corrected states go both ways."""
         size = 4.0 * units * rows
         exchanged = sum(self.exchange(messages, size, link) for messages in (1, 1, 2))
         return float(self.layers @ features(units, rows, LAYERS)) + exchanged
 
     def dense(self, units: int, rows: int, ranks: int, link: Cost) -> float:
-        """Each rank its own rows, and a dense all-reduce of all gradients in a ring."""
+        """Each rank has its own rows, and a ring does a dense all-reduce of all gradients."""
         share = 4.0 * LAYERS * 5 * units**2 / ranks
         return self.one(units, rows // ranks) + 2 * (ranks - 1) * self.exchange(1, share, link)
 
@@ -182,7 +183,7 @@ WIDTHS = [2**i for i in range(5, 15)]
 
 
 def smallest_width(model: Model, kind: str, rows: int, link: Cost) -> str:
-    """From which width on two ranks (layers: four) take less time than one for the same batch."""
+    """The smallest width at which two ranks (four for layers) take less time than one for the same batch."""
     for units in WIDTHS:
         shared = model.by_units(units, rows, 2, link) if kind == "units" else model.by_layers(units, rows, link)
         if shared < model.one(units, rows):
@@ -191,7 +192,7 @@ def smallest_width(model: Model, kind: str, rows: int, link: Cost) -> str:
 
 
 def most_ranks(model: Model, units: int, rows: int, link: Cost) -> str:
-    """Up to how many ranks, each with `rows` of its own, the efficiency is at least one half."""
+    """The largest number of ranks, with `rows` rows each, at which the efficiency is at least one half."""
     fit = [
         n
         for n in (2**i for i in range(1, 11))
@@ -206,7 +207,7 @@ def page(record: dict[str, Any]) -> str:
     close = sum(error <= 0.15 for error in errors)
     lines = [
         f"{close} of {len(rows)} runs are predicted within 15 %; median error {np.median(errors):.0%}, largest "
-        f"{max(errors):.0%}. Other programs had at most "
+        f"{max(errors):.0%}. Other programs used at most "
         f"{max(run['others'] for run in record['runs'].values()):.1%} of the processor during a measurement "
         f"([record](../results/scale/links.json)).",
         "",
@@ -215,14 +216,22 @@ def page(record: dict[str, Any]) -> str:
     for link, ranks, kind, seconds, guess in rows:
         cells = [link, str(ranks), kind, f"{seconds * 1e3:.2f}", f"{guess * 1e3:.2f}", f"{guess / seconds - 1:+.0%}"]
         lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", "From which width on it pays, for four layers (the same batch in less time than one process):", ""]
+    lines += [
+        "",
+        "Smallest width at which several ranks take less time than one process for the same batch, with four layers:",
+        "",
+    ]
     batches = (1, 20, 100)
     head = [f"{kind}, batch {batch}" for kind in ("2 ranks by units", "4 ranks by layers") for batch in batches]
     lines += [f"| network | {' | '.join(head)} |", "|---" * (len(head) + 1) + "|"]
     for name, link in NETWORKS.items():
         cells = [smallest_width(model, kind, batch, link) for kind in ("units", "layers") for batch in batches]
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    lines += ["", "Most ranks by units at an efficiency of one half or better, with 20 rows each:", ""]
+    lines += [
+        "",
+        "Largest number of ranks, split by units with 20 rows each, at an efficiency of at least one half:",
+        "",
+    ]
     widths = (500, 1000, 4000)
     lines += [f"| network | {' | '.join(f'{width:,} units' for width in widths)} |", "|---" * (len(widths) + 1) + "|"]
     for name, link in NETWORKS.items():

@@ -1,14 +1,14 @@
-"""Ranks that compute, send and wait, on a machine with any number of cores, and the network between them.
+"""Simulate ranks that compute, send and wait, on a machine with any number of cores, and the network between them.
 
-A rank's program is a list of operations, which are done in order:
+A rank's program is a list of operations, which run in order:
 
     ["compute", seconds]
     ["send", number, [[rank, bytes], …]]
     ["wait", [[rank, number], …]]          for these messages
 
-A core runs a rank until it waits, or until its slice of time is over and another rank is ready. Ranks that compute at
-the same time slow each other down, as they share caches and memory. The messages of a rank leave it one after the
-other, through a token bucket like that of `tc`.
+A core runs a rank until it waits, or until its time slice is over and another rank is ready. Ranks that compute at the
+same time slow each other down, because they share caches and memory. The messages of a rank leave it one after another,
+through a token bucket like that of `tc`.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SLICE = 0.004
-"""Seconds that a rank keeps a core that another one waits for: a tick of the Linux kernel's clock."""
+"""Seconds for which a rank keeps a core that another rank waits for: a tick of the Linux kernel's clock."""
 NEVER = float("inf")
 
 
 @dataclass(frozen=True)
 class Network:
-    """Costs of messages: `wait`, `message` and `byte` are seconds of a core; the rest goes on beside its work."""
+    """Costs of messages: `wait`, `message` and `byte` are seconds of a core; the others overlap with its work."""
 
     wait: float
-    """Each time that a rank sleeps: falling asleep and waking up."""
+    """Paid each time a rank sleeps, for falling asleep and waking up."""
     message: float
-    """Half of it where it is sent, half where it is received; likewise `byte`."""
+    """Half is paid by the sender and half by the receiver; the same applies to `byte`."""
     byte: float
     latency: float = 0.0
     a_byte: float = 0.0
     """Seconds that a byte takes to leave its rank."""
     burst: float = 0.0
-    """Bytes that leave at once after a pause."""
+    """Bytes that can leave at once after a pause."""
 
     def work(self, messages: int, size: float) -> float:
         return (messages * self.message + size * self.byte) / 2
@@ -46,13 +46,13 @@ class Network:
 @dataclass
 class _Rank:
     steps: Iterator[float | None]
-    """Seconds of work, or None: wait until all has come."""
+    """Seconds of work, or None to wait until everything has arrived."""
     slowdown: float
     work: float = 0.0
     left: float = -NEVER
-    """When all that it has sent has left it."""
+    """The time at which everything that it sent has left."""
     came: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
-    """Messages that came, or will: by rank and number, when, and their bytes."""
+    """Messages by rank and number: when each arrived or will arrive, and its bytes."""
     wanted: list[tuple[int, int]] = field(default_factory=list)
 
     def is_ready(self, now: float) -> bool:
@@ -65,7 +65,7 @@ class _Machine:
     ) -> None:
         self.network, self.cores, self.now = network, cores, 0.0
         self.coming: list[float] = []
-        """When something will arrive."""
+        """The time of the next arrival."""
         self.ranks = [
             _Rank(self._steps(number, program), slow)
             for number, (program, slow) in enumerate(zip(programs, slowdown, strict=True))
@@ -123,7 +123,7 @@ class _Machine:
         return ends
 
     def _pass(self, running: dict[int, float], crowded: bool) -> None:
-        """Let time pass until something happens."""
+        """Advance the time to the next event."""
         pace = {number: self.ranks[number].slowdown if len(running) > 1 else 1.0 for number in running}
         moments = [self.now + self.ranks[number].work * pace[number] for number in running]
         moments += running.values() if crowded else []
@@ -131,7 +131,7 @@ class _Machine:
             heapq.heappop(self.coming)
         moments += self.coming[:1]
         if not moments:
-            raise ValueError("programs: ranks wait for messages that nobody sends")
+            raise ValueError("programs: ranks wait for messages that no rank sends")
         passed = max(0.0, min(moments) - self.now)
         for number in running:
             self.ranks[number].work -= passed / pace[number]
@@ -146,5 +146,5 @@ def simulated(
     slowdown: Sequence[float] = (),
     slice_: float = SLICE,
 ) -> list[float]:
-    """When each rank ends, in seconds after all have begun together."""
+    """The time at which each rank ends, in seconds after the common start."""
     return _Machine(programs, network, cores, slowdown or [1.0] * len(programs)).run(slice_)

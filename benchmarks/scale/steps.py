@@ -1,10 +1,10 @@
-"""Time and bytes of a learning step on several ranks with one thread each: run it alone on the machine.
+"""Time and bytes of a learning step on several ranks with one thread each; needs an otherwise idle machine.
 
-    python benchmarks/scale/steps.py efficiency   # 2 ranks against one: weak scaling, and bytes beside dense all-reduce
-    python benchmarks/scale/steps.py layers       # layers on 2 ranks against one rank with 2 threads
-    python benchmarks/scale/steps.py links        # 2, 3 and 4 ranks on loopback and in namespaces: what the model needs
+    python benchmarks/scale/steps.py efficiency   # weak scaling from one rank to 2, and bytes of a dense all-reduce
+    python benchmarks/scale/steps.py layers       # layers on 2 ranks compared with one rank with 2 threads
+    python benchmarks/scale/steps.py links        # 2, 3 and 4 ranks on loopback and in namespaces, for the model
 
-The blocks of steps that are compared take turns in the same processes; a figure is the median of their ratios.
+The blocks of steps to compare take turns in the same processes; each figure is the median of their ratios.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REPEATS = 10
 
 
 def loopback() -> int:
-    """Bytes that went through the loopback device so far."""
+    """Bytes that have gone through the loopback device so far."""
     return int(Path("/sys/class/net/lo/statistics/tx_bytes").read_text())
 
 
@@ -66,10 +66,10 @@ def random_frames(steps: int, rows: int, inputs: int) -> Tensor:
 
 
 def efficiency(ranks: Ranks, arguments: argparse.Namespace) -> dict[str, Any]:
-    """T(rows) of one rank over T(rows · ranks) of all ranks, and what limits it.
+    """T(rows) of one rank divided by T(rows · ranks) of all ranks, and the limits to it.
 
-    `alone`: one rank, one thread, the others idle. `dry`: all ranks at once, without exchanges. `threads`: one process
-    with as many threads and the whole batch, which has nothing to exchange.
+    `alone`: one rank with one thread, the others idle. `dry`: all ranks at once, without exchanges. `threads`: one
+    process with as many threads and the whole batch, which exchanges nothing.
     """
     options = {"units": arguments.units, "layers": arguments.layers, "inputs": arguments.inputs}
     options |= {"preset": arguments.preset}
@@ -116,7 +116,7 @@ def efficiency(ranks: Ranks, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def layers(ranks: Ranks, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Layers on ranks against one rank with as many threads, compiled and not."""
+    """Layers on ranks compared with one rank with as many threads, both compiled and not."""
     out = []
     for units in (50, 200, 500, 1000, 2000):
         options = {"units": units, "layers": 2 * ranks.size, "inputs": units, "preset": arguments.preset}
@@ -141,9 +141,9 @@ def layers(ranks: Ranks, arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def exchanges(ranks: Ranks) -> list[list[float]]:
-    """Of exchanges of everyone with everyone, without any computing, by messages to each rank and bytes of each.
+    """The cost of exchanges between all ranks without computing, by messages to each rank and bytes of each message.
 
-    [messages, bytes, seconds, seconds of the processor if nothing is waited for, and if ranks sleep while they wait]
+    [messages, bytes, seconds, processor seconds without waiting, processor seconds if ranks sleep while they wait]
     """
     mesh, usual = ranks.mesh, ranks.mesh._spin
     taken: dict[tuple[int, int], list[tuple[float, float, float]]] = {pattern: [] for pattern in PATTERNS}
@@ -163,7 +163,7 @@ def exchanges(ranks: Ranks) -> list[list[float]]:
                 mesh.finish(messages)
 
             found = []
-            longest = 2e-3 + count * size * len(ranks.peers) * 1e-7  # until all has come
+            longest = 2e-3 + count * size * len(ranks.peers) * 1e-7  # until everything has arrived
             for mesh._spin, pause in ((usual, 0.0), (0.0, longest), (0.0, 0.0)):
                 dist.barrier()
                 exchange(torch.tensor(0.0))
@@ -176,7 +176,7 @@ def exchanges(ranks: Ranks) -> list[list[float]]:
 
 
 def busy(step: Callable[[Tensor], Any], frames: Tensor, ranks: Ranks) -> float:
-    """Seconds of the processor a step without exchanges, while all ranks compute."""
+    """Processor seconds of a step without exchanges, while all ranks compute."""
     until, used, count = time.perf_counter() + 0.03 * ranks.size, time.process_time(), 0
     while time.perf_counter() < until:
         step(frames[count % len(frames)])
@@ -185,9 +185,9 @@ def busy(step: Callable[[Tensor], Any], frames: Tensor, ranks: Ranks) -> float:
 
 
 def on_link(ranks: Ranks, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Exchanges without computing, and for each kind of parallelism a step with the others and without exchanges.
+    """Exchanges without computing; and for each kind of parallelism a step with exchanges, and one without.
 
-    Without exchanges, a rank computes while the others sleep (`program`), and all compute at once (`busy`).
+    Without exchanges, a rank first computes while the others sleep (`program`); then all compute at once (`busy`).
     """
     options = {"units": arguments.units, "layers": 4, "inputs": arguments.units, "preset": arguments.preset}
     rows = arguments.rows * 2
@@ -196,7 +196,7 @@ def on_link(ranks: Ranks, arguments: argparse.Namespace) -> dict[str, Any]:
     kinds: dict[str, Any] = {}
     for kind in ("units", "rows", "layers"):
         dry, log = dry_step(network(**options), kind, ranks.rank, ranks.size, rows)
-        for x in frames[:3]:  # the first ones do something else than all others
+        for x in frames[:3]:  # the first steps differ from all others
             dry(x)
         kinds[kind] = shared_step(options, ranks, kind, rows), dry, log
     rounds: dict[str, list[list[Any]]] = {kind: [] for kind in kinds}
@@ -223,7 +223,7 @@ def on_link(ranks: Ranks, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def middle(values: list[float]) -> float:
-    """The mean of the middle half: the machine's speed varies, and a median would be one speed or the other."""
+    """The mean of the middle half. The machine's speed varies, and a median would be one speed or the other."""
     few = len(values) // 4
     return mean(sorted(values)[few : len(values) - few])
 
@@ -236,7 +236,7 @@ def middle_program(programs: list[list[list[Any]]]) -> list[list[Any]]:
 
 
 def grid(ranks: Ranks, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """What one process takes for the part of one of `size` ranks, and for the whole, by width, batch and `size`."""
+    """The time of one process for the part of one of `size` ranks, and for the whole, by width, batch and `size`."""
     out = []
     for units, rows, size in GRID:
         options = {"units": units, "layers": 4, "inputs": units, "preset": arguments.preset}
@@ -267,12 +267,12 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=15, help="in a block")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--preset", default="best")
-    parser.add_argument("--link", help="one of the networks, or grid, for `links`; what the others gave is kept")
+    parser.add_argument("--link", help="one of the networks, or grid, for `links`; keeps the results of the others")
     parser.add_argument("--split", default="units", choices=("units", "rows"))
     arguments = parser.parse_args()
     arguments.units = arguments.units or {"links": 500}.get(arguments.what, 1000)
     if "RANK" in os.environ:
-        end_with_parent(1)  # a rank that is left over would disturb the next measurement
+        end_with_parent(1)  # a rank that keeps running would disturb the next measurement
         torch.set_num_threads(1)
         with connect() as ranks:
             print(json.dumps(WHAT[arguments.what](ranks, arguments)), flush=True)

@@ -26,9 +26,9 @@ Row = dict[str, Any]
 SEQUENCE = 20
 """Frames per sequence, for learners that learn when a sequence ends."""
 EXACT_BYTES = 2e9
-"""Memory limit for exact influence matrices; larger ones fit some machines, but a step takes minutes."""
+"""Memory limit for exact influence matrices. Larger ones would fit on some machines, but a step would take minutes."""
 STEP_SIZES = {"sgd": 0.035, "momentum": 0.002, "nesterov": 0.002, "rmsprop": 3e-4, "adam": 3e-4, "adafactor": 3e-4}
-"""Typical step sizes; they decide how often max-norm has work to do."""
+"""Typical step sizes; they determine how often max-norm has to rescale weights."""
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "ptncn-sgd": {"optimizer": "sgd", "error_rule": "fixed"},
@@ -88,7 +88,7 @@ def limit_of(name: str, shape: Shape) -> str:
 
 
 def make_case(name: str, shape: Shape) -> Case:
-    """Raises MemoryError if the learner's state is too large."""
+    """Raise MemoryError if the learner's state is too large."""
     if name == "read":
         return Case(name, Read(shape.all_weights).run)
     if name in LIMITS:
@@ -109,7 +109,7 @@ def frames(shape: Shape, count: int = 64) -> Tensor:
 
 
 def learner_options(name: str) -> dict[str, Any]:
-    """Plain descent and a memory limit if the learner's class takes them; a reservoir has its own readout."""
+    """Plain descent and a memory limit, if the learner's class accepts them; a reservoir has its own readout."""
     if "readout" in describe(name).options:
         return {}
     options = {"optimizer": "sgd", "lr": 1e-4, "memory_limit": EXACT_BYTES}

@@ -1,4 +1,4 @@
-"""Measurements beyond the time of a step: scaling with size, long runs, the cost of data, a profile."""
+"""Measurements other than the time of a step: scaling with size, long runs, the cost of data, a profile."""
 
 from __future__ import annotations
 

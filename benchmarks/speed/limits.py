@@ -21,7 +21,7 @@ class Products:
     """The matrix products of a step into preallocated memory, without biases, activations or norms.
 
     Arguments:
-        learn: the weights that learn: "" in evaluation, "RW" with fixed E, "RWE" if E learns.
+        learn: which weights learn: "" in evaluation, "RW" with fixed E, "RWE" if E learns.
     """
 
     def __init__(self, shape: Shape, learn: str, dtype: torch.dtype = torch.float32) -> None:
@@ -51,7 +51,7 @@ class Read:
     """One pass over as many bytes as the weights have, by the fastest method found on this machine."""
 
     def __init__(self, count: int) -> None:
-        self.buffer = torch.empty(count).fill_(0.0)  # write, so that the pages exist
+        self.buffer = torch.empty(count).fill_(0.0)  # writing allocates the pages
         self.methods = _read_methods(self.buffer)
         self.ms = _time_methods(self.methods)
         self.fastest = min(self.ms, key=self.ms.__getitem__)

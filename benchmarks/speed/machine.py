@@ -18,13 +18,13 @@ from ptncn import kernels
 from ptncn.system import busy_seconds
 
 MAX_LOAD = 0.5
-"""Highest load average at the start of an idle machine."""
+"""Highest load average at the start for which a machine counts as idle."""
 MAX_OTHERS = 0.05
-"""Largest share of the cores that other processes may take during the run."""
+"""Largest share of the cores that other processes may use during the run."""
 
 
 class BackgroundLoad:
-    """The share of all cores that other processes take, from when this object is made.
+    """The share of all cores that other processes use, from the creation of this object on.
 
     >>> 0.0 <= BackgroundLoad().share() <= 1.0
     True
@@ -75,7 +75,7 @@ def warning(machine: dict[str, Any]) -> str | None:
     if is_idle(machine):
         return None
     others = machine["others"]
-    during = "" if others is None else f", and other processes took {others:.0%} of the cores during the run"
+    during = "" if others is None else f", and other processes used {others:.0%} of the cores during the run"
     return (
         f"the machine was not idle: the load average was {machine['load']} before the start{during} (limits: "
         f"{MAX_LOAD} and {MAX_OTHERS:.0%}). The times are not reliable; the ratios are somewhat more so"

@@ -30,7 +30,7 @@ def measure_memory(
 
 
 def in_subprocess(what: str, shape: str, steps: int) -> dict[str, Any]:
-    """{"what", "shape", "batch", "steps", "peak", "held"}: bytes beyond those of an idle interpreter."""
+    """{"what", "shape", "batch", "steps", "peak", "held"}: bytes in addition to those of an idle interpreter."""
     return run_module("speed.memory", what, shape, str(steps))
 
 

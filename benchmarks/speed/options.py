@@ -20,7 +20,7 @@ from speed.timing import Case, median_ms
 COMPILE_SECONDS = 90.0
 """Time limit for `torch.compile`."""
 SEQUENCE = 100
-"""Symbols in a sequence: as many as in a sentence."""
+"""Number of symbols in a sequence, as in a typical sentence."""
 TEXT, MEMORY = Shape.parse("49-1x600@50"), 128
 """A network for text, and the units of its memory."""
 
@@ -38,7 +38,7 @@ def measure_options(
 
 
 def measure_trace_memory(budget: float, shape: Shape = TEXT) -> list[dict[str, Any]]:
-    """What a trace memory costs: with all threads, and with one."""
+    """The cost of a trace memory, with all threads and with one."""
     usual = torch.get_num_threads()
     return [trace_memory(shape, budget / 2, threads) for threads in dict.fromkeys([usual, 1])]
 

@@ -1,4 +1,4 @@
-"""A record as `docs/performance.md`, and as tables on the terminal."""
+"""Write a record as `docs/performance.md`, or print it as tables on the terminal."""
 
 from __future__ import annotations
 
@@ -139,20 +139,20 @@ def details(record: dict[str, Any]) -> list[str]:
     return [
         "## How it is measured",
         "",
-        "1. All cases of a shape are built first and then take turns, about 0.15 s per sample; a case whose samples "
-        "take longer skips rounds. The time of a step is the time of a sample divided by its steps.",
-        "2. A sample of a network at batch 1 is a whole number of cycles of deferred updates, so the time of writing "
-        "them is included.",
+        "1. All cases of a shape are built first and are then timed in turn, about 0.15 s per sample; a case with "
+        "longer samples skips rounds. The time of a step is the time of a sample divided by its number of steps.",
+        "2. At batch 1, a sample of a network covers a whole number of cycles of deferred updates, so that it includes "
+        "the time for writing them.",
         "3. Learners that unroll are timed over sequences of 20 frames, including the update at the end. `lstm-bptt` "
         "predicts each frame as it arrives; `lstm-bptt-whole` gets the whole sequence at once, as in offline training.",
-        "4. `products` is the matrix products of a step into preallocated memory and nothing else; "
-        "`products-learnt-e` includes the updates of E, `products-eval` has no updates. `read` is one pass over as "
-        "many bytes as there are weights, by the fastest method listed above.",
-        "5. Observations are dense float32 noise in [0, 1]. Networks have biases, unit rescaling and max-norm 30; E is "
-        "fixed unless the name says `transpose` or `temporal`.",
+        "4. `products` times only the matrix products of a step, into preallocated memory; `products-learnt-e` "
+        "includes the updates of E, and `products-eval` has no updates. `read` is one pass over as many bytes as the "
+        "weights have, by the fastest method listed above.",
+        "5. Observations are dense float32 noise in [0, 1]. Networks have biases, unit rescaling and max-norm 30. E is "
+        "fixed unless the name contains `transpose` or `temporal`.",
         "6. `textbook` is the direct implementation in `benchmarks/speed/textbook.py`: separate matrices, dense "
         "gradients, every norm at every step. Tests check that it gives the same numbers as the network.",
-        "7. Learners that need too much memory are left out, with the reason.",
+        "7. Learners that need too much memory are left out; the tables give the reason.",
     ]
 
 

@@ -42,7 +42,7 @@ def memory(record: dict[str, Any]) -> list[str]:
     return [
         "## Memory",
         "",
-        "Peak resident memory of a separate process, beyond what it used before the learner was made.",
+        "Peak resident memory of a separate process, in addition to what it used before the learner was made.",
         "",
         *markdown_table(("learner", "steps in the sequence", "peak, MB"), lengths),
         "",
@@ -90,7 +90,7 @@ def long_runs(record: dict[str, Any]) -> list[str]:
     if runs:
         headings = ("network", "steps", "µs per step, first tenth", "last tenth", "denormal numbers")
         silence = (
-            "In the second half all observations are 0, so every trace decays. Blocks of the last tenth are timed in "
+            "In the second half all observations are 0, so every trace decays. Blocks in the last tenth are timed in "
             "turn with blocks of a fresh network."
         )
         lines += ["## Long runs", "", silence, "", *markdown_table(headings, runs)]
@@ -99,7 +99,7 @@ def long_runs(record: dict[str, Any]) -> list[str]:
         lines += [*([""] if lines else []), "## Data", ""]
         lines += [
             f"A batch of bouncing video, {data['frames']} frames, takes {data['generate_ms']:.2f} ms to generate "
-            f"and {data['learn_ms']:.0f} ms to learn from: data take {data['share']:.2%} of a training run."
+            f"and {data['learn_ms']:.0f} ms to learn from: generating data takes {data['share']:.2%} of a training run."
         ]
     return lines
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 SAMPLE_SECONDS = 0.15
-"""Target length of a sample: long compared with the clock's resolution and with cache effects of the last case."""
+"""Target length of a sample: long compared with the clock's resolution and with cache effects of the previous case."""
 SLOW = 2.0
 """A case whose shortest sample takes longer than this many seconds gets fewer samples."""
 MIN_SAMPLES = 5
@@ -18,7 +18,7 @@ MIN_SAMPLES = 5
 
 @dataclass
 class Case:
-    """Something that takes steps."""
+    """Something that can take steps."""
 
     name: str
     run: Callable[[int], object]

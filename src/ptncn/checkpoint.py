@@ -141,7 +141,7 @@ class Allowance(TorchDispatchMode):  # type: ignore[no-untyped-call]
     >>> with Allowance(10):
     ...     torch.zeros(10**6, 10**6)
     Traceback (most recent call last):
-    ValueError: its sizes ask for 1,000,000,000,000 numbers, and the file holds 10
+    ValueError: its sizes require 1,000,000,000,000 numbers, but the file holds 10
     """
 
     def __init__(self, numbers: int) -> None:
@@ -158,7 +158,7 @@ class Allowance(TorchDispatchMode):  # type: ignore[no-untyped-call]
             size = next((each for each in args if isinstance(each, list | tuple)), ())
             self.made += math.prod(size)
             if self.made > TIMES * self.numbers + SPARE:
-                raise ValueError(f"its sizes ask for {self.made:,} numbers, and the file holds {self.numbers:,}")
+                raise ValueError(f"its sizes require {self.made:,} numbers, but the file holds {self.numbers:,}")
         return func(*args, **(kwargs or {}))
 
 
@@ -178,7 +178,7 @@ def check_options(options: Any, tree: Any, numbers: int) -> None:
         raise ValueError(f"expected sizes that are integers, got {sizes!r:.60}")
     least = sum(below * above for below, above in pairwise(sizes))
     if least > numbers:
-        raise ValueError(f"its sizes ask for {least:,} weights or more, and the file holds {numbers:,} numbers")
+        raise ValueError(f"its sizes require at least {least:,} weights, but the file holds {numbers:,} numbers")
 
 
 def check_like(given: Any, fresh: Any, where: str) -> None:

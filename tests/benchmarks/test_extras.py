@@ -85,7 +85,7 @@ def test_a_profile_says_where_the_time_goes() -> None:
 def test_a_busy_machine_is_noticed() -> None:
     assert warning(describe_machine(load=0.0)) is None
     assert str(MAX_LOAD + 1) in (warning(describe_machine(load=MAX_LOAD + 1)) or "")
-    assert "other processes took 90%" in (warning({**describe_machine(load=0.0), "others": 0.9}) or "")
+    assert "other processes used 90%" in (warning({**describe_machine(load=0.0), "others": 0.9}) or "")
 
 
 def test_finished_children_do_not_count_as_background_load(monkeypatch: pytest.MonkeyPatch) -> None:

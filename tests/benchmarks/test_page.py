@@ -31,7 +31,7 @@ def test_every_part_of_a_record_is_on_the_page() -> None:
         "| `lstm-bptt`, 49-2x1000 | 5,000 | 900.0 |",
         "n to the power 2.00",
         "50.0 | 51.0 | 0 of 4,000",
-        "data take 0.60% of a training run",
+        "generating data takes 0.60% of a training run",
         "0.50 ×, helps",
         "4.50 ×, does not help",
         "no compiler",
@@ -51,7 +51,7 @@ def test_a_busy_machine_is_called_out() -> None:
     record["machine"] |= {"load": 3.0, "others": 0.4, "idle": False}
     page = make_page(record, "made-up.json")
     assert "**Warning: the machine was not idle: the load average was 3.0" in page
-    assert "other processes took 40% of the cores" in page
+    assert "other processes used 40% of the cores" in page
 
 
 def test_a_record_of_rows_alone_makes_a_page() -> None:

@@ -1,4 +1,4 @@
-"""Inconsistent ranks, or ranks that cannot meet, give one-line errors."""
+"""Inconsistent ranks, or ranks that cannot connect, give one-line errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ def test_a_port_in_use_gives_a_one_line_error(monkeypatch):
         place = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(other.getsockname()[1])}
         for name, value in place.items():
             monkeypatch.setenv(name, value)
-        with pytest.raises(RanksError, match=r"^ranks: cannot meet at 127\.0\.0\.1:\d+: .*in use") as raised, connect():
+        with (
+            pytest.raises(RanksError, match=r"^ranks: cannot connect at 127\.0\.0\.1:\d+: .*in use") as raised,
+            connect(),
+        ):
             pass
     assert "\n" not in str(raised.value)
 

@@ -57,7 +57,7 @@ def wait(check, seconds=120.0):
     """Wait until `check` returns something, and return it."""
     ended = time.monotonic() + seconds
     while not (found := check()):
-        assert time.monotonic() < ended, "it did not happen"
+        assert time.monotonic() < ended, "timed out"
         time.sleep(0.05)
     return found
 

@@ -278,7 +278,7 @@ def test_there_is_a_limit_to_visitors(page, visit, monkeypatch):
     with visit() as first, visit() as second:
         with pytest.raises(ConnectionClosed) as refused:
             until(second, "hello")
-        assert (refused.value.rcvd.code, refused.value.rcvd.reason) == (1013, "1 visitors are here already")
+        assert (refused.value.rcvd.code, refused.value.rcvd.reason) == (1013, "limit of 1 visitors reached")
         assert until(first, "hello")["page"] == "world"
 
 

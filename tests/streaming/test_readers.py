@@ -365,7 +365,7 @@ def test_a_source_that_changed_before_the_position_is_not_resumed(file):
     one(source)
     position = source.position()
     file("a\n1\n9\n3\n")
-    with pytest.raises(StreamError, match="line 3, the last one in the checkpoint, is different now"):
+    with pytest.raises(StreamError, match="line 3, the last one in the checkpoint, has changed"):
         open_source(path).seek(position)
     file("a\n1\n")
     with pytest.raises(StreamError, match="line 3"):

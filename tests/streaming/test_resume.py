@@ -120,7 +120,7 @@ class TestSession:
     def test_changed_settings_are_rejected_by_name(self, tmp_path):
         path = write_csv(tmp_path / "x.csv", sines(30))
         self.run(tmp_path, path, COPY)
-        with pytest.raises(StreamError, match="made with slots = 16, now it is 3: --resume needs the same command"):
+        with pytest.raises(StreamError, match="made with slots = 16, but now 3: --resume needs the same command"):
             self.run(tmp_path, path, COPY, resume=True, slots=3)
 
     def test_after_a_bad_line_the_checkpoint_is_just_before_it(self, tmp_path):

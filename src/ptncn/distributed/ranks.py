@@ -34,7 +34,7 @@ def connect(timeout: timedelta = PATIENCE) -> Iterator[Ranks]:
     try:
         dist.init_process_group("gloo", timeout=timeout)
     except (dist.DistError, RuntimeError, ValueError) as error:
-        raise RanksError(f"ranks: cannot meet at {address}: {one_line(error)}") from error
+        raise RanksError(f"ranks: cannot connect at {address}: {one_line(error)}") from error
     ranks = None
     try:
         ranks = Ranks(timeout=timeout)

@@ -1,7 +1,7 @@
 """Every table and figure of the paper, one module each.
 
-Each module defines an `EXPERIMENT`: the learners and data it compares, how a run is made, which cells of the table a
-record fills, and the text and figures of its page. All runs share one training loop (`runner`).
+Each module defines an `EXPERIMENT`: the learners and data that it compares, how a run works, which cells of the table
+a record fills, and the text and figures of its page. All runs share one training loop (`runner`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The complexity table of the appendix: time and memory of a step by units, layers and length, as measured."""
+"""The complexity table of the appendix: measured time and memory of a step, by units, layers and sequence length."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class CostConfig:
     lengths: tuple[int, ...] = (25, 50, 100, 200)
     """Steps of a sequence: the window of TBPTT times powers of two."""
     length: int = 20
-    """Steps of a sequence where units or layers vary."""
+    """Steps of a sequence while units or layers vary."""
     width: int = 128
-    """Units where layers or the length vary; `cubic_width` for those of `cubic_units`."""
+    """Units while layers or the length vary; `cubic_width` for learners that use `cubic_units`."""
     cubic_width: int = 32
     repeats: int = 5
-    """Number of sequences of which the median is taken, after one to warm up."""
+    """Sequences timed after one to warm up; the result is their median."""
 
 
 CUBIC = ("exact", "factored")
-"""Size classes whose state or time of a step grows faster than n²."""
+"""Size classes with a state or a step time that grows faster than n²."""
 
 SCALES = {
     "smoke": CostConfig((8, 16), (4, 8), (1, 2), (25, 50), 4, 8, 4, repeats=1),
@@ -55,7 +55,7 @@ PAPER: dict[str, tuple[float, float, float]] = {
     "uoro": (2, 2, 1),
     "ptncn": (2, 2, 1),
 }
-"""By rule: exponents of n in the time and the memory of a step, and of the length in the time of a sequence."""
+"""For each rule, the exponents of n in the time and memory of a step, and of the length in the time of a sequence."""
 
 
 def values(spec: RunSpec) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _measure(spec: RunSpec, units: int, length: int, layers: int) -> dict[str, f
 
 
 def exponent(sizes: Sequence[int], values: Sequence[float]) -> float:
-    """The exponent of the power law through the larger half of the sizes, where constants matter least.
+    """The exponent of a power law fitted to the larger half of the sizes, where constant costs matter least.
 
     >>> round(exponent([1, 2, 4, 8], [1.0, 2.0, 16.0, 64.0]), 6)
     2.0
@@ -167,8 +167,8 @@ PAGE = PageSpec(
     question="How do the time and memory of learning grow with units, layers and the length of a sequence? The paper "
     "gives bounds; here every learner is measured.",
     metrics=(
-        "**Exponents** of the power law through the larger half of the sizes. The paper's O(n²) is an exponent of 2; a "
-        "lower one, or one at most 0.2 higher, is within the bound, since small sizes have constant costs.",
+        "**Exponents** of power laws fitted to the larger half of the sizes. The paper's O(n²) is an exponent of 2. An "
+        "exponent at most 0.2 higher still counts as within the bound, because constant costs affect small sizes.",
         "**ms a step**: median time of one learning step at the largest size.",
     ),
     metric_labels={

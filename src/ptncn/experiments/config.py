@@ -22,9 +22,9 @@ class RunConfig:
     sequences: int
     """Sequences in an epoch. The paper makes 10,000 videos; Penn Treebank has 42,068 sentences."""
     epochs: int
-    """The paper does not give them. The validation error is taken after each, and the best learner is kept."""
+    """Not given in the paper. The validation error is measured after each epoch, and the best learner is kept."""
     valid: int
-    """Validation sequences; the paper does not say how many."""
+    """Validation sequences; not given in the paper."""
     test: int
     """Test sequences; the paper's 10,000."""
     batch_size: int
@@ -40,12 +40,12 @@ class RunConfig:
     plain_units: int
     """Units of RNN and ESN: 2,000 in the paper."""
     rank_one_units: int
-    """Units under UORO and KF-RTRL, whose state is as large as the weights for each row of a batch."""
+    """Units for UORO and KF-RTRL, which store as many numbers as there are weights for each row of a batch."""
     exact_units: int
-    """Units under exact RTRL, as many as fit. The paper's 1,000 would take 163 GB for each row of a batch, so it cannot
+    """Units for exact RTRL, as many as fit. The paper's 1,000 would take 163 GB for each row of a batch, so it cannot
     have been run as stated."""
     seeds: int = 1
-    """Trials, unless the command says otherwise."""
+    """Default number of trials."""
     patience: int | None = None
     """Stop when validation has not improved for this many epochs; None: train for all epochs."""
 
@@ -73,7 +73,7 @@ class RunConfig:
         return replace(self, layers=layers, **sizes)
 
     def values(self) -> dict[str, Any]:
-        """Every value for a record. `patience` is left out where it is unused, as in records that predate it."""
+        """All values, for a record. An unused `patience` is left out, as in records that predate it."""
         return {name: value for name, value in asdict(self).items() if (name, value) != ("patience", None)}
 
 

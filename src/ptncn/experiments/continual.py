@@ -30,7 +30,7 @@ SCALES: dict[str, RunConfig] = {
         VIDEO["laptop"],
         batch_size=1,
         sequences=200,  # 4,000 steps a task; an LSTM by BPTT makes one update a video
-        test=100,  # taken for three tasks, four times
+        test=100,  # three tasks are tested four times each
         exact_units=16,  # a row of 32 units × 262 thousand weights: 34 MB
         decay=1.0,  # a learner that does not know when a task ends cannot decay towards it
         seeds=3,
@@ -51,7 +51,7 @@ def values(spec: RunSpec) -> dict[str, Any]:
 
 
 def phased_run(spec: RunSpec) -> PhasedRun:
-    """Test on all tasks (row 0 of the task matrix), then after each task that is learnt."""
+    """Test on all tasks before learning (row 0 of the task matrix) and again after each task."""
     each = tasks(spec)
     phases: list[Phase] = list(_test_all(each, 0))
     for learnt, task in enumerate(each, 1):
@@ -109,12 +109,13 @@ def _errors(metric: str, column: str) -> ErrorKey:
 PAGE = PageSpec(
     title="Table II: three tasks, one video at a time",
     question="How much of the first task remains after the second and third have been learnt? Digits, then letters, "
-    "then clothes. Each video is seen once, one at a time, and the learner is not told when the task changes.",
+    "then clothes. Each video is seen once, one at a time, and the learner does not know when the task changes.",
     metrics=(
         SE + " Measured on the test set of each task after each task.",
-        "**average**: final SE over all tasks. **forgetting**: how much SE rose on a task since it was learnt. "
-        "**backward transfer**: the same with the opposite sign. **forward transfer**: how much earlier tasks lowered "
-        "the SE on a task not yet learnt. **prequential SE**: over all frames, each tested before it is learnt.",
+        "**average**: mean final SE over all tasks. **forgetting**: how much the SE on a task has risen since it was "
+        "learnt. **backward transfer**: the same with the opposite sign. **forward transfer**: how much earlier tasks "
+        "lowered the SE on a task that had not been learnt yet. **prequential SE**: mean over all frames, each tested "
+        "before it is learnt.",
     ),
     metric_labels={
         "se": "SE",

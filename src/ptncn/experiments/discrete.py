@@ -1,4 +1,4 @@
-"""The stream of the appendix: networks with sign and tanh units learn a noisy cosine online."""
+"""The stream in the appendix: networks with sign and tanh units learn a noisy cosine online."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class StreamConfig:
     chunk: int = 1_000
     """Steps between two checks for checkpoints; does not affect the results."""
     hidden_prediction: str = "identity"
-    """Predictions of layer 1 by layer 2 are not reduced to signs: errors of −2, 0 or 2 carry too little information."""
+    """Layer 2's predictions of layer 1 are not reduced to signs: errors of −2, 0 or 2 carry too little information."""
 
 
 SCALES = {"smoke": StreamConfig(steps=3_000), "laptop": StreamConfig(), "paper": StreamConfig()}
@@ -92,12 +92,13 @@ PAGE = PageSpec(
     title="Appendix: sign units",
     question="Can the network learn online with sign units, which have no derivative? It predicts a noisy cosine and "
     "is compared with tanh units, with the cosine without noise, and with an untrained network.",
-    metrics=("**prequential SE**: squared error of each step, tested before it is learnt, mean over the stream.",),
+    metrics=("**prequential SE**: mean squared error over the stream; each step is tested before it is learnt.",),
     metric_labels={"prequential_se": "prequential SE"},
     choices=NETWORK,
     unstated=(
-        "Predictions of layer 1 by layer 2 are not reduced to signs (choice 9): errors of -2, 0 or 2 carry too little.",
-        "The tanh network starts with larger weights (0.3): with 0.025 it stays in the linear range of tanh.",
+        "Layer 2's predictions of layer 1 are not reduced to signs (choice 9): errors of -2, 0 or 2 would carry too "
+        "little information.",
+        "The tanh network starts with larger weights (0.3): with 0.025 its units stay in the linear range of tanh.",
         "Curves are prequential: exponentially fading means over about 1,000 steps.",
     ),
     references=("cosine", "untrained"),

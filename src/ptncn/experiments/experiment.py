@@ -14,10 +14,8 @@ from ptncn.learners.registry import Choice, describe
 from ptncn.records import Record
 from ptncn.registry import unknown
 
-SE = "**SE**: squared error, summed over the pixels of a frame, mean over frames and sequences. Lower is better."
-CE = (
-    "**CE**: cross-entropy in nats, summed over the pixels of a frame, mean over frames and sequences. Lower is better."
-)
+SE = "**SE**: squared error, summed over pixels and averaged over frames and sequences. Lower is better."
+CE = "**CE**: cross-entropy in nats, summed over pixels and averaged over frames and sequences. Lower is better."
 NETWORK = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13)
 """The numbers in docs/choices.md that concern the P-TNCN."""
 
@@ -25,7 +23,7 @@ OWN_CHOICES = {
     12: Choice("how CE and SE are counted", answer="sums over pixels, means over frames and sequences, nats"),
     14: Choice("exact RTRL with 1,000 units", answer="as many units as fit: see the sizes below"),
 }
-"""Choices about the experiments, which no option of a learner decides."""
+"""Choices about the experiments that are not options of a learner."""
 
 ErrorKey = tuple[str, str] | None
 """Phase and metric under which a record keeps the error of each sequence."""
@@ -61,9 +59,9 @@ class PageSpec:
     choices: tuple[int, ...] = (*NETWORK, 12, 14)
     """The relevant numbers in docs/choices.md."""
     own_choices: Mapping[int, Choice] = field(default_factory=lambda: OWN_CHOICES)
-    """Those among them that no registry entry of a learner describes."""
+    """The ones that are not described by a learner's registry entry."""
     unstated: tuple[str, ...] = ()
-    """Further points that the paper leaves open, and what is done here."""
+    """Other points that the paper leaves open, and how they are handled here."""
     errors: Callable[[str, str], ErrorKey] = lambda metric, column: None
     """(metric, column) → where a record keeps the error of each sequence."""
     paper_config: Callable[[Record], dict[str, Any]] = lambda record: VIDEO["paper"].values()
@@ -76,7 +74,7 @@ class PageSpec:
 
 
 Cells = dict[str, dict[str, float | None]]
-"""{metric: {column: value}} of one row; the column is "" where a metric has only one."""
+"""{metric: {column: value}} of one row; the column is "" if a metric has only one."""
 
 
 def paper_cells(
@@ -106,7 +104,7 @@ class Row:
     inherit: bool = True
     """Start from the defaults and tuned values of the learner; otherwise use only values tuned for this row."""
     compared_with: str = ""
-    """The row of the paper that it is compared with; empty: none."""
+    """The row of the paper to compare it with; empty: none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,10 +161,10 @@ class Experiment:
         options: Mapping[str, Any] | None = None,
         arguments: tuple[str, ...] = (),
     ) -> list[RunSpec]:
-        """Every run of the experiment, or the selected ones. Unknown names are errors before anything runs.
+        """All runs of the experiment, or the selected ones. Unknown names raise an error before anything runs.
 
         `config` and `options` override fields of the run's config and options of the learner; `arguments` are the
-        arguments of the command that set them.
+        command-line arguments that set them.
         """
         if scale not in SCALES:
             raise ValueError(unknown("scale", scale, SCALES))
@@ -219,7 +217,7 @@ class Experiment:
 
 # Rows of several tables: the P-TNCN with settings beyond the paper. The row `ptncn` is the paper's network.
 BEST = Row("ptncn", {"preset": "best"}, "P-TNCN (best)", inherit=False, compared_with="ptncn")
-"""The settings that were best on validation videos."""
+"""The settings with the best result on validation videos."""
 
 MEMORY = Row(
     "ptncn",

@@ -58,7 +58,7 @@ def _name(spec: RunSpec, only_train: bool) -> str:
 
 
 def _carry_out(spec: RunSpec, only_train: bool, options: LaunchOptions, stop: Stop, *, quiet: bool = False) -> None:
-    fresh = options.fresh and only_train  # a run must not repeat its training, which has just been done
+    fresh = options.fresh and only_train  # the training has just been done: a run must not repeat it
     context = RunContext(options.runs, options.resume, fresh, options.every, Reporter(quiet=quiet), stop)
     with threads(_threads(spec, only_train, options)):
         if not only_train:

@@ -43,7 +43,7 @@ def tasks(data: str) -> list[str]:
 
 
 def sgd_options(learner: str) -> dict[str, Any]:
-    """Plain SGD. As in the paper's training, updates are rescaled to norm 1, or gradients clipped at 1."""
+    """Plain SGD. As in the paper's training, updates are rescaled to norm 1, or gradients are clipped at 1."""
     wanted = {"optimizer": "sgd", "lr": STEP_SIZE}
     if "clip" in option_names(learner):
         return {**wanted, "clip": 1.0}
@@ -103,7 +103,7 @@ PAGE = PageSpec(
     "plain SGD at 0.01. Then it sees clothes with frozen weights. How well does it predict both?",
     unstated=(
         "The paper does not say whether updates are rescaled during the pass over letters. Here those of the P-TNCN "
-        "are rescaled to norm 1, and the gradients of the others are clipped at 1, as in training.",
+        "are rescaled to norm 1, and the gradients of the other learners are clipped at 1, as in training.",
     ),
     errors=lambda metric, column: (column.split(" ")[0], metric),
     figures=(PREQUENTIAL_CURVES, FILMS),

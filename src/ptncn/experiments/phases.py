@@ -60,7 +60,7 @@ class PhasedRun:
 
     name: str
     config: Mapping[str, Any]
-    """Every value but the data that determines the results."""
+    """Every value that determines the results, except the data."""
     start: Callable[[], Learner]
     phases: tuple[Phase, ...]
     curve_metric: str
@@ -68,7 +68,7 @@ class PhasedRun:
     decay: float = 1.0
     """The step size falls linearly to this share over the learning phases."""
     patience: int | None = None
-    """End after this many selecting phases in a row without a smaller error."""
+    """Stop after this many consecutive selecting phases without a smaller error."""
     after_phase: Callable[[str, Mapping[str, float]], None] | None = None
     """Called with the name and the metrics of each finished phase."""
     keep: bool = False
@@ -90,7 +90,7 @@ class PhasedRun:
 
 
 def stable(config: Any) -> Any:
-    """The config in the words of the first version, so that checkpoints of any version are found.
+    """The config with the names of the first version, so that checkpoints of any version are found.
 
     >>> stable({"row": "ptncn", "tuned": "tuned/ptncn-mnist.json"})
     {'model': 'ptncn', 'tuned': 'configs/ptncn-mnist.json'}

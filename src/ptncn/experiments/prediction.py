@@ -107,13 +107,14 @@ def _paper_config(record: Record) -> dict[str, Any]:
 PAGE = PageSpec(
     title="Table I: the next frame, the next character",
     question="How well does each learner predict the next frame of two bouncing objects, and the next character of a "
-    "text? All see the same sequences in the same order; the epoch with the best validation error is tested.",
+    "text? All learners see the same sequences in the same order; the weights from the epoch with "
+    "the lowest validation error are tested.",
     metrics=(
         CE,
         SE,
-        "**CE and SE of frames 11 to 20**: all ten predicted from the first ten, over the first 1,000 test videos. The "
-        "paper's numbers for LSTM-FP and LSTM-CFP, from Srivastava et al., are of this kind and cannot be compared "
-        "with the one-step CE of the other rows.",
+        "**CE and SE of frames 11 to 20**: all ten frames are predicted from the first ten, over the first 1,000 test "
+        "videos. The paper's numbers for LSTM-FP and LSTM-CFP, taken from Srivastava et al., are of this kind and "
+        "cannot be compared with the one-step CE of the other rows.",
         "**BPC**: bits per character, on validation and test text. Lower is better.",
     ),
     metric_labels={
@@ -125,8 +126,8 @@ PAGE = PageSpec(
         "test_bpc": "test BPC",
     },
     unstated=(
-        "The paper gives neither the epochs nor the size of the validation set nor the schedule of the step size; the "
-        "table of sizes has those used here.",
+        "The paper gives neither the number of epochs nor the size of the validation set nor the step-size schedule; "
+        "the table of sizes lists those used here.",
         "Step sizes of all learners were chosen on validation data, never on test data.",
         "“Repeat last frame” is not in the paper: a learner that does not beat it has learnt nothing.",
         "Penn Treebank is read one sentence per sequence. “Penn Treebank, continuous” carries the state from sentence "

@@ -28,9 +28,9 @@ from ptncn.system import ENDINGS
 TUNED = Path(__file__).parent / "tuned"
 """The tuned values of the package: NAME-DATA.json."""
 TUNED_ON = {"video": "mnist", "text": "ptb"}
-"""The dataset whose tuned values are used for others of the same kind."""
+"""The dataset that supplies tuned values for others of the same kind."""
 ONLINE_NAME = "continual"
-"""The name of values tuned with one sequence at a time; that setting uses no others."""
+"""The name of values tuned with one sequence at a time; runs of that kind use no others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ class RunSpec:
         return out / self.experiment / f"{self.row}-{Path(self.data).name}-{self.seed}.json"
 
     def command(self) -> str:
-        """The command of `ptncn reproduce` that repeats this run."""
+        """The `ptncn reproduce` command that repeats this run."""
         seeds = ("--seeds", "1") if self.seed == 0 else ("--seed", str(self.seed))
         chosen = ("--scale", self.scale, "--learners", self.row, "--data", self.data, *seeds)
         return shlex.join(["ptncn", "reproduce", self.experiment, *chosen, *self.arguments])
@@ -113,7 +113,7 @@ class RunSpec:
             )
 
     def values(self) -> dict[str, Any]:
-        """Everything but the data that determines what is learnt, for the record."""
+        """Everything that determines what is learnt, except the data, for the record."""
         self.check()
         return {
             "row": self.row,
@@ -177,7 +177,7 @@ def find_tuned(owners: tuple[str, ...], kind: str, data: str, folder: Path | Non
 
 
 class Interrupted(Exception):  # noqa: N818 (not an error)
-    """The run stopped on request, after writing a checkpoint."""
+    """The run was stopped on request, after writing a checkpoint."""
 
 
 class Stop:

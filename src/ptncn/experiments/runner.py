@@ -27,7 +27,7 @@ PROGRESS, BEST, LAST = "progress.safetensors", "best.safetensors", "finished.saf
 
 @dataclass
 class Result:
-    """What a run found; a record keeps it."""
+    """The results of a run, as stored in its record."""
 
     metrics: dict[str, Any] = field(default_factory=dict)
     learner: Learner | None = None
@@ -72,7 +72,7 @@ class Result:
 
 
 def train(spec: RunSpec, context: RunContext) -> Result:
-    """Train the learner of a spec, or load it if that was done before."""
+    """Train the learner of a spec, or load it if it has been trained before."""
     return execute(training_run(spec), context)
 
 
@@ -83,7 +83,7 @@ def trained_learner(spec: RunSpec, context: RunContext) -> Learner:
 
 
 def execute_once(phased: PhasedRun, context: RunContext) -> Result:
-    """Execute a run and remove its checkpoints, since its result is recorded at once."""
+    """Execute a run and remove its checkpoints, because its result is recorded immediately."""
     result = execute(phased, context)
     tidy(phased, context)
     return result
@@ -147,7 +147,7 @@ class _Progress:
 
 
 def execute(phased: PhasedRun, context: RunContext) -> Result:
-    """Carry out the phases of a run, or those that remain."""
+    """Carry out the phases of a run, or the remaining ones."""
     folder = context.runs / phased.folder
     if phased.keep and (folder / LAST).is_file() and not context.fresh:
         return _result(_load(folder / LAST, phased), phased)
@@ -169,7 +169,7 @@ def execute(phased: PhasedRun, context: RunContext) -> Result:
 
 
 def tidy(phased: PhasedRun, context: RunContext) -> None:
-    """Remove the checkpoints of a run whose record is written."""
+    """Remove the checkpoints of a run after its record is written."""
     folder = context.runs / phased.folder
     for name in (PROGRESS, BEST):
         (folder / name).unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from ptncn.learners.registry import describe
 from ptncn.system import write_atomically
 
 CHECKS = 4
-"""Validations during a trial; a trial that is behind most others at one of them is pruned."""
+"""Validations during a trial; a trial that is worse than most others at one of them is pruned."""
 
 
 class Pruned(Exception):  # noqa: N818 (not an error)
@@ -28,7 +28,7 @@ class Study:
     """A search and where its state is stored."""
 
     spec: RunSpec
-    """The run of a trial, apart from the options that are searched."""
+    """The run of a trial, without the options that are searched."""
     minutes: float
     trials: int | None
     storage: Path
@@ -58,7 +58,7 @@ def first_points(learner: str, kind: str, *, online: bool) -> list[dict[str, Any
 
 
 def tune(study: Study, context: RunContext, report: Callable[[str], None]) -> dict[str, Any]:
-    """Search until the time or the trials are used up, and return the content of a file of tuned values."""
+    """Search until the time or the trials are used up; return the content of a tuned-values file."""
     try:
         import optuna
     except ModuleNotFoundError as error:

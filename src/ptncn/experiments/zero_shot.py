@@ -1,7 +1,7 @@
 """Table III: trained networks predict new kinds of objects, with frozen weights.
 
-The row `ptncn-best-uncorrected` is the network of the row `ptncn-best`, tested without the correction of its states: it
-shows how much of the result is due to the correction.
+The row `ptncn-best-uncorrected` is the network of the row `ptncn-best`, tested without correcting its states. It shows
+how much of the result is due to the correction.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DIRECTIONS = (f"notmnist{ARROW}mnist", f"mnist{ARROW}notmnist")
 
 
 UNCORRECTED = "-uncorrected"
-"""Ending of a row whose network is tested without the correction of its states."""
+"""Suffix of a row: its network is tested without correcting its states."""
 
 
 def training(spec: RunSpec) -> RunSpec:
@@ -89,7 +89,7 @@ def cells(record: Record) -> Cells:
 
 PAGE = PageSpec(
     title="Table III: unseen objects, frozen weights",
-    question="How well does a network trained on digits predict letters, and the other way round, with frozen weights? "
+    question="How well does a network trained on digits predict letters, and vice versa, with frozen weights? "
     "The P-TNCN still corrects its states.",
     errors=lambda metric, column: ("test", metric),
     figures=(FILMS_AND_SURPRISE,),

@@ -1,4 +1,4 @@
-"""The compiled kernel, if it was built. PyTorch computes the same without it, up to rounding."""
+"""The compiled kernel, if it was built. Without it, PyTorch computes the same results, up to rounding."""
 
 from ptncn.kernels.bindings import (
     MOST_LAYERS,

@@ -1,4 +1,4 @@
-/* Anomaly scores of many streams: the compiled form of `ptncn.streaming.anomaly`, which explains the
+/* Anomaly scores of many streams: the compiled form of `ptncn.streaming.anomaly`, which describes the
  * model. A stream's state is one row of doubles: COMMON numbers, then OWN numbers for each column. */
 #include <math.h>
 #include <stdint.h>
@@ -74,7 +74,7 @@ static inline void follow(double *x, double value, double n, double rows) {
     *x += larger(1 / n, 1 / rows) * (value - *x);
 }
 
-/* The nines of a value by each kind of event, where they exceed `found`; returns the distance of the level from the
+/* The nines of a value for each kind of event, if they exceed `found`; returns the distance of the level from the
  * mean of all values, relative to their spread. */
 static double column(double *x, double y, double expected, const Setting *s, double *found) {
     double n = x[SEEN] += 1, off = expected == expected ? y - expected : 0, error = fabs(off);
@@ -96,7 +96,7 @@ static double column(double *x, double y, double expected, const Setting *s, dou
     follow(x + LEVEL, y, n, s->level);
     follow(x + BRIEF, y, n, s->brief);
     double outside = larger(y - x[MOST], x[LEAST] - y), beyond = 0;
-    if (n > 30 && range > floor && outside > 0) /* one row in n is a record */
+    if (n > 30 && range > floor && outside > 0) /* of n rows, one is expected to be a record */
         beyond = larger(0, log10(smaller(n, s->bulk) * (outside / range) / BEYOND));
     int changes = x[USUAL_MOVES] > floor && x[BUSY] * s->quiet > STIRRING;
     double still = changes ? -log(larger(x[MOVES] / x[USUAL_MOVES], 1e-3)) : 0;
@@ -105,7 +105,7 @@ static double column(double *x, double y, double expected, const Setting *s, dou
     double high = tail(x, LEVEL_HIGH, x[LEVEL], near, s), low = tail(x, LEVEL_LOW, -x[LEVEL], near, s);
     high = larger(high, tail(x, BRIEF_HIGH, x[BRIEF], near, s));
     low = larger(low, tail(x, BRIEF_LOW, -x[BRIEF], near, s));
-    if (surprise > 0) /* a predicted value is unusual only by its level or range */
+    if (surprise > 0) /* a well predicted value can be unusual only in its level or range */
         found[POINT] = larger(found[POINT], point), found[BURST_EVENT] = larger(found[BURST_EVENT], burst);
     if (!rests) {
         found[HIGH] = larger(found[HIGH], s->level_weight * high);
@@ -173,7 +173,7 @@ static void row(double *x, const double *y, const double *expected, const Settin
     double peak = larger(s->events ? x[ALARM_BAR] : 0, x[THRESHOLD]);
     if (event > x[ALARM_BAR] * (lasts ? 1 + s->worse : 1)) x[ALARM_BAR] = event, x[ALARM_LEFT] = (double)s->hold;
     else event = 0;
-    /* alarms follow the published score: rows that start no event rank below all that do */
+    /* alarms follow the published score: rows that do not start an event rank below all that do */
     double shown = s->events ? larger(event, found / (found + HALF)) : found;
     double overdraft = smaller(MOST_OVERDRAFT, OVERDRAFT * rate * x[COUNT]);
     x[BUDGET] = smaller(x[BUDGET] + rate, MOST_BUDGET);

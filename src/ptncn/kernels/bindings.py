@@ -26,8 +26,8 @@ from torch import Tensor
 def open_library(name: str, results: Mapping[str, Any], without: str = "Python does its work") -> ctypes.CDLL | None:
     """A library next to this file; None if it was not built, cannot be loaded, or if `PTNCN_KERNEL=0`.
 
-    `results` has the functions that are called, with the types of what they return. `without` is the part of the
-    warning that says what happens instead. Callers cache the result.
+    `results` maps the functions that are called to their return types. `without` is the part of the warning that says
+    what happens instead. Callers cache the result.
     """
     if os.environ.get("PTNCN_KERNEL", "1") == "0":
         return None
@@ -35,11 +35,11 @@ def open_library(name: str, results: Mapping[str, Any], without: str = "Python d
     if not path.is_file():
         return None
     try:
-        library = ctypes.CDLL(str(path))  # its calls release the interpreter lock
+        library = ctypes.CDLL(str(path))  # calls through CDLL release the interpreter lock
         for function, result in results.items():
             getattr(library, function).restype = result
         return library
-    except (OSError, AttributeError) as error:  # it needs a library that is missing, or is of another version
+    except (OSError, AttributeError) as error:  # it needs a missing library, or comes from another version
         warnings.warn(f"the compiled kernel cannot be loaded; {without}: {error}", stacklevel=3)
         return None
 
@@ -83,7 +83,7 @@ def load() -> ctypes.CDLL | None:
 
 @cache
 def structure(name: str) -> Any:
-    """The ctypes structure of that name in `step.h`. A span `x` becomes the fields `x` and `x_count`."""
+    """The ctypes structure with this name in `step.h`. A span `x` becomes the fields `x` and `x_count`."""
     library = load()
     assert library is not None
     layout = dict(part.split(":") for part in library.ptncn_layout().decode().split(";"))
@@ -143,10 +143,10 @@ def check(function: str, code: int) -> None:
 
 
 LARGE = 1 << 16
-"""Smallest matrix that is worth several threads."""
+"""Number of elements from which a matrix is worth several threads."""
 
 MOST_LAYERS, MOST_UNITS, MOST_ROWS, MOST_THREADS = 1 << 10, 1 << 26, 1 << 22, 1 << 10
-"""Limits of `check.h`; PyTorch computes what is beyond them."""
+"""Limits of `check.h`; PyTorch handles anything beyond them."""
 
 
 _forked = False
@@ -162,7 +162,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def threads() -> int:
-    """How many threads a call may use. One after a fork: OpenMP would wait for threads that only the parent has."""
+    """How many threads a call may use: one after a fork, as OpenMP would wait for threads that only the parent has."""
     return 1 if _forked else min(torch.get_num_threads(), MOST_THREADS)
 
 
@@ -193,7 +193,7 @@ def update(rule: Any, weight: Tensor, first: Tensor | None, second: Tensor | Non
 
 
 def multiply(x: Tensor, weight: Tensor) -> Tensor:
-    """x W, (rows, to) from (rows, from) and (from, to): faster than BLAS where x has some dozens of rows."""
+    """x W, (rows, to) from (rows, from) and (from, to): faster than BLAS if x has a few dozen rows."""
     library = load()
     if library is None or not weight.is_cpu or len(x) > MOST_ROWS:
         return x @ weight

@@ -19,7 +19,7 @@ static int check_rule(const Rule *rule) {
     return DONE;
 }
 
-/* A matrix that may be absent, with the moments that a rule needs (NULL: it is only read) */
+/* A matrix that may be absent, with the moments that a rule needs; without a rule (NULL) it is only read */
 static int check_matrix(const Matrix *m, int64_t from, int64_t to, const Rule *rule) {
     if (absent(m->weight)) return DONE;
     REFUSE_UNLESS(has(m->weight, from * to), BAD_COUNT);
@@ -46,7 +46,7 @@ static int check_matrix(const Matrix *m, int64_t from, int64_t to, const Rule *r
 static int64_t units_of(const Network *net, int64_t k) { return ((const int64_t *)net->memory.data)[k - 1]; }
 static int is_traced(const Network *net, int64_t k) { return ((const int64_t *)net->traced.data)[k - 1] != 0; }
 
-/* Max-norm and decay apply to matrices between layers, and to G, which reads a memory */
+/* Max-norm and weight decay apply to matrices between layers, and to G, which reads a memory */
 static int is_regularized(int kind) { return kind == R || kind == W || kind == E || kind == G; }
 static int is_vector(int kind) { return kind == B || kind == C || kind == RATE || kind == ANGLE; }
 static const Rule *rule_of(const Step *step, int kind) {
@@ -203,7 +203,7 @@ static int check_update(const Update *u) {
     REFUSE_UNLESS(within(u->rows, 1, MOST_ROWS) && within(u->threads, 1, MOST_THREADS), BAD_SIZE);
     const int refusal = check_rule(&u->rule);
     if (refusal) return refusal;
-    REFUSE_UNLESS(u->rule.optimizer != ADAFACTOR, BAD_CODE); /* its updates are applied as SGD on scaled factors */
+    REFUSE_UNLESS(u->rule.optimizer != ADAFACTOR, BAD_CODE); /* its updates are applied as SGD with scaled factors */
     REFUSE_UNLESS(!absent(u->matrix.weight) && absent(u->matrix.pre), BAD_COUNT);
     REFUSE_UNLESS(has(u->pre, u->rows * u->from) && has(u->post, u->rows * u->to), BAD_COUNT);
     return check_matrix(&u->matrix, u->from, u->to, &u->rule);

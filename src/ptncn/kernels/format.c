@@ -22,7 +22,7 @@ static const char PAIRS[] =
     "960616263646566676869707172737475767778798081828384858687888990919293949596979899";
 
 /* The decimal exponent of a number from 1e-4 to 1e9: that of the power of two below it, log10(2) ≈ 1233 / 4096, or one
- * more. Like what follows it has few branches, since digits of measurements cannot be foreseen. */
+ * more. This and the next functions have few branches, because the digits of measurements are unpredictable. */
 static int exponent_of(double a) {
     uint64_t bits;
     memcpy(&bits, &a, sizeof bits);
@@ -30,7 +30,7 @@ static int exponent_of(double a) {
     return least + (a >= POWERS[least + 5]);
 }
 
-/* At most LONGEST characters from `out` on are written, also beyond the end of the number. */
+/* Writes at most LONGEST characters from `out` on, possibly beyond the end of the number. */
 static char *put(char *out, double x) {
     const double a = fabs(x);
     if (!(a >= 1e-4 && a < 999999999.0)) {
@@ -40,13 +40,13 @@ static char *put(char *out, double x) {
         return out;
     }
     int exponent = exponent_of(a);
-    const double scaled = a * POWERS[12 - exponent]; /* by an exact power of ten, to nine digits before the point */
+    const double scaled = a * POWERS[12 - exponent]; /* exact power; nine digits before the point */
     uint32_t digits = (uint32_t)scaled;
     const double rest = scaled - (double)digits;
-    if (fabs(rest - 0.5) < 1e-6) return put_slowly(out, x); /* rounding of the product could change the result */
+    if (fabs(rest - 0.5) < 1e-6) return put_slowly(out, x); /* rounding the product could change the result */
     digits += rest > 0.5;
     if (digits == 1000000000) digits = 100000000, exponent++;
-    char text[32] = "00000000"; /* zeros of which some are taken before the digits */
+    char text[32] = "00000000"; /* as many of these zeros as needed go before the digits */
     const uint32_t high = digits / 10000, low = digits % 10000, middle = high % 10000;
     text[8] = (char)('0' + high / 10000);
     memcpy(text + 9, PAIRS + 2 * (middle / 100), 2), memcpy(text + 11, PAIRS + 2 * (middle % 100), 2);
@@ -64,6 +64,7 @@ static char *put(char *out, double x) {
     return out + count + zeros + 1;
 }
 
+<<<<<<< HEAD
 static char *copy(char *out, const char *text, const int64_t *ends) {
     const int64_t length = ends[1] - ends[0];
     if (length == 1) *out = text[ends[0]];
@@ -74,6 +75,10 @@ static char *copy(char *out, const char *text, const int64_t *ends) {
 /* (rows, columns) numbers with `columns` − 1 texts between them, each row after its head and before its tail; NaN is
  * written as `nothing`. Texts follow each other in memory, and text i is from ends[i] to ends[i + 1]. Returns the number
  * of bytes written, or −1 if `room` might not suffice. */
+=======
+/* Write (rows, columns) numbers, one line per row, with `columns` − 1 texts between them, which end at `ends`; NaN is
+ * written as `nothing`. Returns the number of bytes written, or −1 if `room` might not suffice. */
+>>>>>>> a35e33e28027929d989a84bb8e4628bf0550bc10
 EXPORT int64_t format_rows(
     const double *values, int64_t rows, int64_t columns, const char *between, const int64_t *ends, const char *nothing,
     const char *heads, const int64_t *head_ends, const char *tails, const int64_t *tail_ends, char *out, int64_t room

@@ -1,5 +1,5 @@
-/* Rows of many streams: their surprise relative to the usual errors, and their values as changes and levels in scaled
- * units. The compiled form of `ptncn.streaming.gauge`, which explains the numbers. A stream's state is
+/* The compiled form of `ptncn.streaming.gauge`, which explains the numbers. For each row of many streams it computes the
+ * surprise relative to the usual errors, and the values as changes and levels in scaled units. A stream's state is
  * one row of doubles: the number of rows; for each target the usual squared error, the last value judged and the last
  * value scaled; for each of the 2 C inputs its mean, scale and count; for each target the long-term mean squared error.
  * Rows are processed in order. */

@@ -1,4 +1,4 @@
-/* Independent of the precision: compiler-specific macros, the clock, and fast functions for float. */
+/* Code that does not depend on the precision: compiler-specific macros, the clock, and fast functions for float. */
 #ifndef PTNCN_SCALARS_H
 #define PTNCN_SCALARS_H
 

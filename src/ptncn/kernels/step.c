@@ -79,7 +79,7 @@ static Span moved(Span span, int64_t floats) {
     return span;
 }
 
-/* One row for the network in a slot; the matrices of `net` are a copy that is moved there */
+/* One row for the network in a slot; `net` is a copy with its matrices redirected to that slot */
 static int step_in_slot(const Network *of, Network *net, Step step, const Slots *slots, int64_t row) {
     const int64_t *n = net->sizes.data, n0 = n[0], slot = ((const int64_t *)slots->which.data)[row];
     const int64_t shift = slot * slots->stride, hidden = slots->y.count / slots->which.count;

@@ -1,7 +1,7 @@
 /* The interface between Python and C.
  *
  * Each structure is a list of fields, from which C declares it and `ptncn_layout` describes it. Python builds its own
- * structures from that description, so there is no second list to maintain. All memory is passed as a Span. Before
+ * structures from that description, so there is no second list to maintain. All memory is passed as spans. Before
  * anything is written, `check.h` checks every count, code and size against what the call will access, and refuses
  * unknown codes. Scratch memory belongs to the call; nothing is kept between calls. */
 #ifndef PTNCN_STEP_H
@@ -67,13 +67,13 @@ enum { UNDIVIDED, BY_ROWS, BY_COLUMNS, SPLITS };                                
     F(Span, e) F(Span, z) F(Span, y)               /* layer after layer: 0 … L−1, then 1 … L twice */             \
     F(Span, observed) F(Span, teaches)             /* uint8_t (rows), or absent: all rows */                      \
     F(Span, squares)                               /* (layers) moving mean squares of E e, for SMALL */           \
-    F(double, square_decay) F(double, square_weight) /* what the weights in them add up to, 0: all are 1 */       \
+    F(double, square_decay) F(double, square_weight) /* the sum of the weights in them; 0 if all are 1 */         \
     F(Span, held)                                  /* Held (layers), or absent where there is no memory */        \
     F(Span, queued)                                /* int64_t (layers · KINDS): rows in each queue, or absent */  \
     F(Span, clock)                                 /* double (CLOCKS): seconds are added, or absent */            \
     F(Rule, rule) F(Rule, rule_error) F(Rule, rule_bias) /* for most weights, for E, and for biases */            \
-    F(int64_t, split) F(int64_t, part) F(int64_t, parts) /* this process makes one part of the products with R, W, E */ \
-    F(Exchange, exchange) F(Arrive, arrive)        /* how it gets the others; NULL where products are undivided */
+    F(int64_t, split) F(int64_t, part) F(int64_t, parts) /* this process's part of the products with R, W, E */   \
+    F(Exchange, exchange) F(Arrive, arrive)        /* how it gets the other parts; NULL if products are undivided */
 
 /* A step of an optimiser alone: weights (from, to) step against preᵀ post */
 #define UPDATE_FIELDS(F)                                                                                          \
@@ -110,13 +110,13 @@ typedef struct { UPDATE_FIELDS(DECLARE) } Update;
 typedef struct { PRODUCT_FIELDS(DECLARE) } Product;
 typedef struct { SLOTS_FIELDS(DECLARE) } Slots;
 
-/* Why a call was refused, before writing anything */
+/* Why a call was refused before anything was written */
 #define REFUSALS(F)                                                                                               \
     F(DONE, "done")                                                                                               \
     F(BAD_VERSION, "the structure is not of this version of the kernel")                                          \
     F(BAD_SIZE, "a number of layers, units, rows or threads is out of range")                                     \
     F(BAD_CODE, "a code is not known to this kernel")                                                             \
-    F(BAD_COUNT, "a tensor does not have the size that the network and the batch ask for")                        \
+    F(BAD_COUNT, "a tensor does not have the size that the network and the batch require")                        \
     F(BAD_QUEUE, "a queue of updates has no room for this batch")                                                 \
     F(BAD_MOMENTS, "the optimiser's moments are missing")                                                         \
     F(NO_MEMORY, "not enough memory for a step")                                                                  \

@@ -271,7 +271,7 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tree: Mapping[str, Any])
 
 
 def _shape(value: Any) -> tuple[int, ...] | None:
-    """Of a tensor or a number; None of anything else."""
+    """The shape of a tensor or a number; None for anything else."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return ()
     return tuple(value.shape) if isinstance(value, Tensor) else None

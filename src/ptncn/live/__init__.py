@@ -1,7 +1,7 @@
 """The live page: watch learners learn a moving world or a stream.
 
-The learner never waits for a visitor: it publishes its newest frame, whether or not a page is
-open. All visitors of a page see and control the same world or stream.
+The learner never waits for a visitor: it publishes its newest frame whether or not a page is open. All visitors of a
+page see and control the same world or stream.
 """
 
 from ptncn.live.pace import Pace

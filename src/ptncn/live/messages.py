@@ -1,7 +1,7 @@
 """Messages between page and server, and the visitors who exchange them.
 
-A visitor sends JSON text, `{"type": …, "value": …}`, and each type has a check. The server sends JSON text, or a
-packed message: a JSON header and an array, without copying numbers into text.
+A visitor sends JSON text, `{"type": …, "value": …}`, and each type has its own check. The server sends JSON text, or a
+packed message: a JSON header followed by an array in binary form.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LARGEST = 4096
 """Maximum bytes of a visitor's message."""
 
 Check = Callable[[Any], Any]
-"""Returns the valid value of a message, or raises ValueError."""
+"""Returns the value of a message if it is valid; otherwise raises ValueError."""
 
 
 class Command(NamedTuple):
@@ -32,7 +32,7 @@ class Command(NamedTuple):
 
 
 def parse(text: str, checks: Mapping[str, Check]) -> Command:
-    """Parse a command; raises a ValueError with the reason if it is invalid.
+    """Parse a command; raise a ValueError with the reason if it is invalid.
 
     >>> parse('{"type": "objects", "value": 3}', {"objects": whole(1, 5)})
     Command(type='objects', value=3)
@@ -66,7 +66,7 @@ def pack(header: Mapping[str, Any], payload: bytes = b"") -> bytes:
 
 
 def finite(value: float) -> float | None:
-    """A number as JSON can hold it, rounded to six digits."""
+    """A number rounded to six digits, in a form that JSON can represent."""
     return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
@@ -121,7 +121,7 @@ def number(low: float, high: float) -> Check:
 
 
 def one_of(choices: Callable[[], list[str]]) -> Check:
-    """The choices are read at each check, because they may change."""
+    """The choices are looked up at each check, because they may change."""
 
     def check(value: Any) -> str:
         if not isinstance(value, str) or value not in choices():
@@ -162,7 +162,7 @@ def fields(**checks: Check) -> Check:
 
 
 def grey_bytes(count: int) -> Check:
-    """Pixels in base64, a byte each."""
+    """Pixels in base64, one byte each."""
 
     def check(value: Any) -> bytes:
         try:

@@ -37,7 +37,7 @@ HALVES: dict[str, tuple[tuple[float, float], ...]] = {
     "hat": ((0, 8), (5, 8), (6, 17), (12, 19), (12, 21), (0, 21)),
     "bag": ((0, 13), (3, 13), (4, 6), (0, 6), (0, 4), (6, 4), (6, 12), (11, 12), (11, 25), (0, 25)),
 }
-"""The right halves, mirrored at the middle; x from the middle, y from the top, in pixels of 28."""
+"""The right halves, which are mirrored; x from the middle and y from the top, in pixels of a 28 × 28 image."""
 WHOLES: dict[str, tuple[tuple[float, float], ...]] = {
     "boot": ((8, 3), (16, 3), (16, 15), (24, 19), (25, 25), (8, 25)),
     "sneaker": ((3, 12), (11, 12), (15, 16), (25, 18), (26, 22), (3, 22)),
@@ -60,11 +60,11 @@ class Settings:
     speed: float = 0.1
     """Share of the range that an object moves per frame."""
     occlusion: int = 0
-    """Width in pixels of the vertical bar in the middle that hides what is behind it."""
+    """Width in pixels of the vertical bar that hides the middle."""
 
 
 class World:
-    """An endless video, one frame at a time; the same seed and the same changes give the same frames."""
+    """An endless video, generated frame by frame; the same seed and the same changes give the same frames."""
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
@@ -91,7 +91,7 @@ class World:
         return self.frame == 0
 
     def next(self) -> Tensor:
-        """(1, pixels) the next frame."""
+        """The next frame, (1, pixels)."""
         x = self._frames[self.frame]
         self.frame += 1
         if self.frame == SCENE:
@@ -131,7 +131,7 @@ class World:
 
 
 def bar(width: int) -> tuple[int, int]:
-    """The range of columns that a bar of this width hides; the end is exclusive.
+    """The range of columns hidden by a bar of this width; the end is exclusive.
 
     >>> bar(8)
     (12, 20)
@@ -147,10 +147,10 @@ def grey(frame: Tensor) -> NDArray[np.uint8]:
 
 
 def load_clothes() -> tuple[Images, str]:
-    """Fashion-MNIST if it is in the cache, otherwise drawn garments, and what they are."""
+    """Fashion-MNIST if it is in the cache, otherwise drawn garments; and a note about drawn ones."""
     if DATASETS["fashion-mnist"].cached:
         return load_images("fashion-mnist", "train"), "Fashion-MNIST"
-    return drawn_clothes(), "drawn garments; `ptncn data fetch fashion-mnist` brings photographs"
+    return drawn_clothes(), "drawn garments; `ptncn data fetch fashion-mnist` downloads photographs"
 
 
 @lru_cache(maxsize=1)

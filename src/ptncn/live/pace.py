@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 
 LONGEST_WAIT = 2.0
-"""Maximum seconds that a replay waits at a gap, which is a step of more than twice the usual length."""
+"""Maximum seconds that a replay waits at a gap, a step of more than twice the usual length."""
 FORMS = "1x, 60x, 20/s or max"
 
 
@@ -18,7 +18,7 @@ class Pace:
     """Computes how many rows are due.
 
     Arguments:
-        speed: "60x" follows the timestamps sixty times as fast, "20/s" gives twenty rows a second, "max" never waits.
+        speed: "60x" replays the timestamps sixty times as fast, "20/s" gives twenty rows a second, "max" never waits.
         now: the clock, in seconds.
 
     >>> pace = Pace("10/s", now=iter([0.0, 0.0, 0.25, 0.25]).__next__)
@@ -93,7 +93,7 @@ class Pace:
 
 
 def parse_speed(speed: str) -> tuple[float | None, float | None]:
-    """The factor on recorded time and the rows per second; both None for "max".
+    """The speed-up relative to recorded time, and the rows per second; both are None for "max".
 
     >>> parse_speed("60x"), parse_speed("20/s"), parse_speed("max")
     ((60.0, None), (None, 20.0), (None, None))

@@ -1,4 +1,4 @@
-"""Two learners side by side: equal data, equal size where possible, and clocks that count only the learner's work."""
+"""Two learners side by side: the same data, equal size if possible, and clocks that count only each learner's work."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ FIXED: dict[str, dict[str, Any]] = {
 }
 """Options that were not searched."""
 SEARCHED: dict[str, dict[str, Any]] = {PTNCN: {"lr": 1.2e-3, "beta": 0.5}, LSTM: {"lr": 4.8e-3, "stride": 1}}
-"""The best of twelve settings each, on worlds that the page does not show: `benchmarks/live_rates.py`. Step sizes are
-larger than in the demo, because a visitor watches for minutes, not for 30,000 frames."""
+"""The best of twelve settings for each learner, found by `benchmarks/live_rates.py` on worlds that the page does not
+show. Step sizes are larger than in the demo, because a visitor watches for minutes, not for 30,000 frames."""
 EXACT_UNITS = 16
-"""Units of an exact RTRL, whose step at equal size is too slow to watch."""
+"""Units for exact RTRL, which would be too slow to watch at equal size."""
 SMOOTH = 0.05
-"""Share of the newest frame in running means."""
+"""Weight of the newest frame in running means."""
 
 
 class Runner:
@@ -45,7 +45,7 @@ class Runner:
         entry = describe(name)
         self.label = entry.label or name
         self.about = entry.about.partition(", window")[0]
-        """What it is; the window is among the options."""
+        """Its label; the window is one of the options."""
         self.options = ", ".join(f"{option} {value}" for option, value in options.items())
         self.weights = count_weights(learner) if isinstance(learner, nn.Module) else 0
         self.state = learner.begin(1)
@@ -54,7 +54,7 @@ class Runner:
         self._lesions: dict[str, dict[str, Tensor]] = {}
 
     def show(self, x: Tensor, *, begins: bool, learn: bool, dream: bool) -> Tensor:
-        """(1, pixels) the prediction of `x`, which the learner then sees unless it dreams."""
+        """The prediction of `x`, (1, pixels). The learner then sees `x`, unless it dreams."""
         start = time.thread_time()
         if begins and not dream:
             self.learner.end(self.state)
@@ -93,7 +93,7 @@ class Runner:
         return list(self._lesions)
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything that `go_back` needs, as a copy."""
+        """A copy of everything that `go_back` needs."""
         lesions = {part: {name: each.clone() for name, each in held.items()} for part, held in self._lesions.items()}
         running = self.error, self.milliseconds, list(self.surprise)
         return {
@@ -141,7 +141,7 @@ def make_pair(rival: str = LSTM, seed: int = 0, units: Sequence[int] = UNITS) ->
 
 
 def equal_units(name: str, weights: int) -> int:
-    """Hidden units with which a learner has about this many weights, which are quadratic in the units.
+    """The number of hidden units that gives a learner about this many weights, which grow quadratically with the units.
 
     >>> equal_units("lstm-tbptt", 62_740)
     12
@@ -155,5 +155,5 @@ def equal_units(name: str, weights: int) -> int:
 
 
 def rivals() -> dict[str, str]:
-    """{name: label} of every learner of the registry but the P-TNCN."""
+    """{name: label} of every registered learner except the P-TNCN."""
     return {name: entry.label or name for name, entry in LEARNERS.items() if name != PTNCN}

@@ -1,7 +1,7 @@
 """Serve one page and its messages; nothing is loaded from or sent to other machines.
 
-A visitor who reads slowly misses frames and does not delay others: each has a coroutine that sends the newest frame
-once the last message is sent.
+A visitor who reads slowly misses frames but does not delay others: each visitor has a coroutine that sends the newest
+frame as soon as the previous message has been sent.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def make_app(page: Page, *, token: str | None = None) -> ASGIApp:
     """
     static = {file.name: file.read_bytes() for file in (files("ptncn.live") / "static").iterdir() if file.is_file()}
     visitors: list[Visitor] = []
-    run = secrets.token_hex(8)  # a page that finds another server at its address loads itself again
+    run = secrets.token_hex(8)  # a page that finds a different server at its address reloads itself
 
     async def file(request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
@@ -95,10 +95,10 @@ def make_app(page: Page, *, token: str | None = None) -> ASGIApp:
     async def live(websocket: WebSocket) -> None:
         if len(visitors) >= MOST_VISITORS:
             await websocket.accept()  # a browser can read why a connection was closed, but not why one was refused
-            await websocket.close(1013, f"{MOST_VISITORS} visitors are here already")
+            await websocket.close(1013, f"limit of {MOST_VISITORS} visitors reached")
             return
         visitor = Visitor()
-        visitors.append(visitor)  # before the first await, so that the limit holds
+        visitors.append(visitor)  # before the first await, so that the limit cannot be exceeded
         try:
             await websocket.accept()
             sending = asyncio.create_task(_send(page, run, websocket, visitor, visitors))
@@ -124,7 +124,7 @@ def make_app(page: Page, *, token: str | None = None) -> ASGIApp:
 async def _receive(page: Page, websocket: WebSocket, visitor: Visitor) -> int | None:
     """Receive a visitor's messages; an invalid one is rejected and has no other effect.
 
-    Returns when the visitor has left, or the code for closing the connection after a violation.
+    Returns None when the visitor has left, or the code for closing the connection after a violation.
     """
     begun, count = time.monotonic(), 0
     while True:
@@ -201,7 +201,7 @@ class Guard:
     def _refusal(self, connection: HTTPConnection, *, websocket: bool) -> str | None:
         host, origin = connection.headers.get("host", ""), connection.headers.get("origin")
         if self.token is None and not is_loopback(urlsplit(f"//{host}").hostname or ""):
-            return "The host name is not one of this machine."
+            return "The host name does not belong to this machine."
         if (websocket and origin is None) or (origin is not None and urlsplit(origin).netloc != host):
             return "The request comes from another page."
         if self.token is not None:
@@ -234,7 +234,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Server:
-    """Listens at an address; `url` includes the token that any address other than loopback needs."""
+    """Listens at an address; `url` includes the token, which every address except loopback needs."""
 
     def __init__(self, page: Page, host: str = "127.0.0.1", port: int = 0) -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET

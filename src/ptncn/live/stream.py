@@ -1,4 +1,4 @@
-"""The page of a stream: shows the results of `ptncn stream` without changing any of them."""
+"""The page of a stream, which shows the results of `ptncn stream` without changing them."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from ptncn.streaming.session import BLOCK, KEYED_BLOCK
 from ptncn.system import one_line
 
 ROWS, KEYED_ROWS = 100_000, 5_000
-"""Rows kept in memory: of a single stream, and of each of many."""
+"""Rows kept in memory: for a single stream, and for each of many."""
 MOST_KEYS = 1_000
 MOST_TARGETS = 12
 MOST_ALARMS = 500
 LISTED = 100
-"""Maximum keys in the list of a page."""
+"""Maximum number of keys listed on a page."""
 PERIOD, SLOWER = 0.15, 20_000
-"""Seconds between updates of a visitor's view, and the visible rows that double this time."""
+"""Seconds between updates of a visitor's view, and the number of visible rows that doubles this time."""
 SILENCE = 5.0
 """Seconds without a row after which visitors are notified, repeatedly."""
 PARTS = ("", ".predicted", ".lower", ".upper", ".lower50", ".upper50")
@@ -50,8 +50,8 @@ NAMES = ("at", "row", "anomaly", "alarm", "drift", "against_copy")
 class StreamPage:
     """The page of a stream.
 
-    `observe` receives each block of results from the code that runs the stream; `replay` runs it itself, at a given
-    pace.
+    `observe` receives each block of results from the code that runs the stream; `replay` runs the stream itself at a
+    given pace.
     """
 
     name = "stream"
@@ -62,7 +62,7 @@ class StreamPage:
         self.problem: str | None = None
         self.targets: list[str] = []
         self.timed = False
-        """Whether x is a time in seconds since 1970; it is the number of the row otherwise."""
+        """Whether x is a time in seconds since 1970; otherwise it is the number of the row."""
         self._not_drawn: list[str] = []
         self._places: list[int] = []
         self._tracks: dict[str, Track] = {}
@@ -70,7 +70,7 @@ class StreamPage:
         self._alarm_changes = 0
         self._version = 0
         self._rates: deque[tuple[float, int]] = deque([(time.monotonic(), 0)], maxlen=10)
-        """Arrival times of some recent rows, and the number of rows at those times."""
+        """Arrival times of some recent rows, each with the number of rows until then."""
         self._came = time.monotonic()
         """Arrival time of the last row."""
         self._lock = threading.Lock()
@@ -121,7 +121,7 @@ class StreamPage:
         assert self.pace is not None
         most = BLOCK if self.stream.options.key is None else KEYED_BLOCK
         if self.stream.drift is not None:
-            most = 1  # a drift must take effect before the next row
+            most = 1  # a drift has to take effect before the next row
         try:
             while not self._stop.is_set():
                 due = self.pace.due(most)
@@ -152,7 +152,7 @@ class StreamPage:
 
     def finish(self) -> None:
         """The stream has ended; the page stays open."""
-        with self._lock:  # no version change may be lost, else a visitor would miss the last rows
+        with self._lock:  # no version change may be lost, or a visitor would miss the last rows
             self.ended = True
             self._version += 1
 
@@ -165,7 +165,7 @@ class StreamPage:
         self.timed = math.isfinite(self._moment(results)) and self._moment(results) > 1e8
 
     def _positions(self, results: Results) -> Table:
-        """Positions of rows on the x axis, in ascending order."""
+        """The positions of rows on the x axis, ascending."""
         if not self.timed:
             return np.arange(results.first, results.first + len(results), dtype=np.float64)
         assert results.timestamps is not None
@@ -266,7 +266,7 @@ class StreamPage:
             return []
         with self._lock:
             header, first, rows, fan = self._cut(visitor)
-        # the more rows a window has, the less a new one changes it
+        # the more rows a window shows, the less a new row changes it
         view["due"] = time.monotonic() + PERIOD * (1 + len(rows) / SLOWER)
         low = [TARGETS + EACH * index + part for index in range(len(header["targets"])) for part in (2, 4)]
         high = [*(column + 1 for column in low), ANOMALY, ALARM, DRIFT, AGAINST_COPY, ROW]

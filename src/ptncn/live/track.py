@@ -1,4 +1,4 @@
-"""The data of one stream for its page: the last rows, thinned out for a screen, the forecast and open alarms."""
+"""The data of one stream for its page: the last rows, thinned out to fit a screen, the forecast and open alarms."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ptncn.streaming.results import FADING, Results
 Table = NDArray[np.float64]
 
 X, ROW, ANOMALY, ALARM, DRIFT, AGAINST_COPY, TARGETS = range(7)
-"""Columns of the ring; from `TARGETS` on there are six per target: observed, predicted, the bounds, and the inner
+"""Columns of the ring. From `TARGETS` on there are six per target: observed, predicted, two bounds, and two inner
 bounds."""
 EACH = 6
 MIDDLE = 0.5
 """Probability of the inner bounds."""
 PAST = 1000
-"""Rows that an alarm is compared with to explain it."""
+"""Number of earlier rows that an explanation of an alarm refers to."""
 RARE = 0.005
-"""Explanations whose shares of rows differ by less than this are about equally good; the simplest one is given."""
+"""Explanations with shares of rows that differ by less than this are about equally good; the simplest one is given."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Alarm:
     """The number of its row in the stream, which identifies it."""
     x: float
     when: str | None
-    """Its timestamp in the original form."""
+    """Its timestamp in its original form."""
     key: str | None
     cause: str | None
     """The target concerned."""
@@ -60,7 +60,7 @@ class Track:
         self._error = self._copy_error = 0.0
 
     def add(self, results: Results, rows: NDArray[np.intp], x: Table, places: list[int]) -> None:
-        """Add some rows of a block; `places` are the entries of the shown targets."""
+        """Add some rows of a block; `places` are the entries of the targets shown."""
         steps, n = results.steps, len(rows)
         table = np.empty((n, TARGETS + EACH * len(places)))
         table[:, X] = x
@@ -80,7 +80,7 @@ class Track:
         self.highest = max(self.highest * 0.995**n, float(scores.max()))
 
     def explain(self, skip: int, first: int | None = None) -> tuple[int, str] | None:
-        """The target that stands out `skip` rows before the newest, and how, in words; None if none does.
+        """The target that stands out in the row `skip` rows before the newest, and an explanation; None if none does.
 
         The target `first` is preferred to others that stand out as much.
         """
@@ -99,7 +99,7 @@ class Track:
         return target, words
 
     def _add_bounds(self, results: Results, rows: NDArray[np.intp], places: list[int], targets: Table) -> None:
-        """The bounds of a row are those of the forecast one step before it."""
+        """The bounds of a row are those of the forecast made one step before it."""
         steps = results.steps
         ahead = steps.forecast[rows][:, :, places]
         made = np.full((len(rows), ahead.shape[1], 3, len(places)), np.nan)
@@ -159,7 +159,7 @@ def explanations(observed: Table, expected: Table) -> Iterator[tuple[float, str]
 
 
 def in_words(value: float, digits: int = 4) -> str:
-    """A number for a sentence, in four digits or more.
+    """A number for use in a sentence, with four digits or more.
 
     >>> [in_words(value) for value in (8.0412, 12345.6, -0.00012344, 3.9693e12)]
     ['8.041', '12,346', '-0.0001234', '3.969e12']
@@ -187,14 +187,14 @@ def rolling(series: Table, window: int) -> Table:
 class MiddleHalf:
     """Bounds of the middle half of the values, derived from the bounds of a stream, which have one level.
 
-    They lie between the forecast and the given bounds, at a share that is tracked for each step ahead, side and target:
-    it grows if more than a quarter of the values lies beyond it, and shrinks otherwise.
+    Each lies between the forecast and the given bound. Its distance, as a share of the bound's, is tracked for each
+    step ahead, side and target: it grows if more than a quarter of the values lie beyond it, and shrinks otherwise.
     """
 
     START = 0.41
-    """The share for normal errors and a level of 0.9."""
+    """The initial share, which is right for normal errors and a level of 0.9."""
     RATE = 0.01
-    """Change of a share per row; a block of many rows changes it by at most half."""
+    """Change in a share per row; a block of many rows changes it by at most half."""
 
     def __init__(self) -> None:
         self._share: Table | None = None  # (h, 2, targets)
@@ -223,7 +223,7 @@ class MiddleHalf:
 
 
 class Ring:
-    """Keeps the last `capacity` rows of a table whose first column ascends.
+    """Keeps the last `capacity` rows of a table sorted by its first column.
 
     >>> ring = Ring(2, capacity=3)
     >>> ring.append(np.array([[0.0, 5], [1, 6], [2, 7], [3, 8]]))
@@ -235,7 +235,7 @@ class Ring:
     def __init__(self, columns: int, capacity: int) -> None:
         self.capacity = capacity
         self.total = 0
-        """Rows so far."""
+        """Number of rows so far."""
         self._rows = np.empty((min(capacity, 256), columns))
 
     def __len__(self) -> int:
@@ -258,7 +258,7 @@ class Ring:
         return self._rows[np.arange(stop - count, stop) % len(self._rows)]
 
     def span(self) -> tuple[float, float]:
-        """The first column of the oldest row and of the newest."""
+        """The values of the first column in the oldest and the newest row."""
         return self._first_column(0), self._first_column(len(self) - 1)
 
     def window(self, start: float | None, end: float | None) -> tuple[int, Table]:
@@ -278,9 +278,9 @@ def thin_out(
     """About `points` rows with the same outline: the lowest and highest values of each bucket of rows.
 
     A bucket gives two rows, the lowest values at its first x and the highest at its last, so that no peak is lost.
-    The columns `low` give only their lowest values, `high` only their highest. Buckets are aligned to multiples of
-    their size from the start of the stream, where `rows` begins at row `first`, so that the drawing does not shift as
-    rows arrive. Returns the size of a bucket, 1 if nothing was thinned out, and the rows.
+    Columns in `low` give only their lowest values, those in `high` only their highest. Buckets are aligned to multiples
+    of their size from the start of the stream, where `rows` begins at row `first`, so that the drawing does not shift
+    as rows arrive. Returns the size of a bucket (1 if nothing was thinned out) and the rows.
 
     >>> thin_out(np.array([[0.0, 3], [1, 1], [2, 2], [3, 9], [4, 4], [5, 5], [6, 0], [7, 1]]), 0, 4)[1].tolist()
     [[0.0, 1.0], [3.0, 9.0], [4.0, 0.0], [7.0, 5.0]]

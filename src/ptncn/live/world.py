@@ -1,4 +1,4 @@
-"""The page of the moving world: two learners learn it in a thread; visitors change it between two frames."""
+"""The page of the moving world: two learners run in a thread, and visitors change the world between two frames."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ CURVE = 1500
 class WorldPage:
     """A world and two learners in it, with everything that visitors can do to them.
 
-    `tick` makes one frame and is all that a test needs; `start` calls it 25 times per second. Commands are queued until
-    the next frame, so that frames depend only on the seed and the commands.
+    `tick` makes one frame, which is all that a test needs; `start` calls it 25 times per second. Commands are queued
+    until the next frame, so that frames depend only on the seed and the commands.
     """
 
     name = "world"
@@ -51,7 +51,7 @@ class WorldPage:
         self.world = World(seed)
         self.runners = make_pair(rival, seed, self.units)
         self.number = 0
-        """Frames so far."""
+        """Number of frames so far."""
         self.frozen = self.dreaming = self.paused = False
         self.latest = b""
         """The newest frame, packed."""
@@ -106,7 +106,7 @@ class WorldPage:
         self._commands.put(command)
 
     def news(self, visitor: Visitor) -> list[bytes | dict[str, Any]]:
-        """Updates for a visitor: the state if it changed, and the newest frame."""
+        """Updates for a visitor: the state if it has changed, and the newest frame."""
         found: list[bytes | dict[str, Any]] = []
         if visitor.changed("state", self.changes):
             found.append(self.state())
@@ -230,7 +230,7 @@ class WorldPage:
             self._begin_again(value if kind == "rival" else self.runners[1].name)
 
     def _begin_again(self, rival: str) -> None:
-        """Both learners start untrained, so that they have always seen the same number of frames."""
+        """Restart both learners untrained, so that they have always seen the same number of frames."""
         self.runners = make_pair(rival, self.seed, self.units)
         self.number, self._copied, self._snapshot, self.problem = 0, None, None, None
         self._curve.clear()

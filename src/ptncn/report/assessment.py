@@ -98,14 +98,14 @@ def by_column(cells: Sequence[TableCell]) -> dict[str, list[TableCell]]:
 
 
 def reference_cell(experiment: Experiment, group: Sequence[TableCell]) -> TableCell | None:
-    """The cell of a column that the others are compared with: the reference row's, or a variant's if it has no run."""
+    """The cell of a column to compare the others with: the reference row's, or a variant's if that row has no run."""
     measured = [cell for cell in group if cell.ours is not None]
     own = [cell for cell in measured if cell.row == experiment.reference]
     return next(iter([*own, *(cell for cell in measured if cell.stands_for == experiment.reference)]), None)
 
 
 def differ(experiment: Experiment, metric: str, first: TableCell, second: TableCell) -> Comparison | None:
-    """A paired comparison over test sequences, each with its mean error over the seeds that both have."""
+    """A paired comparison over test sequences, using each sequence's mean error over the seeds that both rows have."""
     key = experiment.page.errors(metric, first.column)
     if key is None:
         return None
@@ -124,7 +124,7 @@ def differ(experiment: Experiment, metric: str, first: TableCell, second: TableC
 
 
 def mark(cell: TableCell, experiment: Experiment) -> str:
-    """Whether the paper's number is reached, as a symbol and words; on other data it never is."""
+    """Whether the paper's number is reached, as a symbol and words. On other data it never counts as reached."""
     if cell.ours is None:
         return "– no record"
     if cell.ratio is None or cell.paper is None:
@@ -232,7 +232,7 @@ STANDING_HEADINGS = ("table", "learner", "metric", "on", "scale", "paper", "ours
 
 
 def standings(experiment: Experiment, sources: Sequence[RecordSource]) -> list[list[str]]:
-    """A row for each number of the paper for the reference row or a variant of it; the overview adds the first cell."""
+    """A row for each of the paper's numbers for the reference row or a variant; the overview adds the first cell."""
     return [
         _standing(experiment, metric, cell, group)
         for metric in metrics_of(sources)
@@ -276,7 +276,7 @@ def place(experiment: Experiment, metric: str, column: str) -> str:
 
 
 def number(value: float | None, like: float | None = None) -> str:
-    """Format with as many decimals as `like` needs, by default the number itself.
+    """Format with as many decimals as `like` needs; by default, as the number itself needs.
 
     >>> [number(value) for value in (123.456, 1.7, 0.01634, -0.5, -1e-17, None)], number(0.25, like=123.456)
     (['123.46', '1.700', '0.01634', '-0.5000', '0.000', '–'], '0.25')

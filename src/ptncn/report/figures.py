@@ -22,7 +22,7 @@ Frames = NDArray[np.uint8]
 GAP = 3
 """Pixels between frames."""
 BACKGROUND, LABEL, FONT_SIZE = 68, 255, 13
-"""In animations: a grey that contrasts with white pages and black frames; colour and size of labels."""
+"""For animations: a grey that contrasts with white pages and black frames; colour and size of labels."""
 
 
 def filmstrip(

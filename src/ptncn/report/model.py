@@ -148,7 +148,7 @@ def slug(title: str) -> str:
 BLUE, VERMILLION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 ORANGE, SKY = "#e69f00", "#56b4e9"
 PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
-"""The palette of Okabe and Ito without yellow, which is hardly visible on white."""
+"""The Okabe-Ito palette without yellow, which is hardly visible on white."""
 GROUND, INK, SOFT, LINE = "#ffffff", "#1f2328", "#57606a", "#d5d9de"
 """On a page these follow the reader's light or dark mode."""
 WIDTH, HEIGHT = 5.4, 3.5

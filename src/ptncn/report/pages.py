@@ -43,7 +43,7 @@ from ptncn.system import write_atomically
 TITLE = "The paper’s tables and figures, reproduced"
 LEAD = (
     "The Parallel Temporal Neural Coding Network and the learners it is compared with: the paper’s numbers, ours, and "
-    "a mark where ours fall short. One command makes these pages from records."
+    "a mark where ours fall short. One command generates these pages from the records."
 )
 FOLDER = "figures"
 MADE = "Made from records by"
@@ -256,8 +256,8 @@ def _overview(pages: Mapping[str, ExperimentPage]) -> list[Part]:
         return []
     rows.sort(key=lambda row: row[STANDING_HEADINGS.index("scale")] != "paper")
     caption = (
-        "The P-TNCN in every table, runs at the paper’s size first: the paper’s number, ours, and the rank among the "
-        "learners that both have. "
+        "The P-TNCN in every table, starting with runs at the paper’s size: the paper’s number, ours, and the rank "
+        "among the learners that have both. "
         "● reached, ▲ not reached, ◇ lower than the paper’s, but on other data."
     )
     return [Table(caption, STANDING_HEADINGS, rows)]

@@ -1,6 +1,6 @@
 """Plots: learning curves, surprise, cost against size, our numbers next to the paper's, task matrices.
 
-Nothing here knows an experiment or a learner: labels and line styles are arguments.
+This module does not depend on experiments or learners: labels and line styles are arguments.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def gather(places: Sequence[Path]) -> Gathered:
 
 
 def _drop_repeated(found: Gathered) -> None:
-    """Keep the later of two records of the same run, so that it does not count as two trials."""
+    """Keep only the later of two records of the same run, so that the run does not count as two trials."""
     newest: dict[tuple[str, str, str, str, int], RecordSource] = {}
     for source in sorted(found.sources, key=lambda each: each.record.finished or ""):
         record = source.record

@@ -1,6 +1,7 @@
 """How unusual a row is, and when to raise an alarm: scores that are comparable between streams.
 
-The state of a stream is one row of float64. `kernels/anomaly.c` and the functions below `Anomaly` compute the same.
+The state of a stream is one row of float64. `kernels/anomaly.c` and the functions below `Anomaly` compute the same
+numbers.
 """
 
 from __future__ import annotations
@@ -32,39 +33,40 @@ SUMS = (
     *("moves", "usual moves", "busy", "level", "brief", "mean", "variance"),
 )
 OWN = (*SUMS, *(f"{tail} {part}" for tail in TAILS for part in PARTS))
-"""The state of each column."""
+"""Parts of the state of each column."""
 
 WARM = 30
-"""Rows before a tail is reliable."""
+"""Rows that a tail needs before it is reliable."""
 LEAST = {"point": 0.15, "burst": 0.05, "lean": 0.05, "quiet": 0.1}
 """Smallest mean excess; for levels it is 1 % of the range of values."""
 BEYOND = 0.05
-"""A value outside the range of n earlier ones by this share counts as one in n; ten times that adds a nine."""
+"""A value that leaves the range of n earlier ones by this share of the range counts as one in n; ten times as far adds
+a nine."""
 LEAST_EVENT, LEAST_PAST, PAST_STEP = 1.0, 2.0, 0.5
-"""Smallest nines of an event; the first class of past events, and the step between classes."""
+"""The fewest nines of an event, then the first class of past events, and the step between classes."""
 LONG = 2000
 """Rows over which the usual change from one value to the next is measured, and the share of rows that change."""
 MOSTLY, EXPECTED = 0.5, 0.5
-"""Where fewer rows than this share change their value, a row without a change is usual, unless the error exceeds this
-share of a usual change: then a change was expected."""
+"""If fewer rows than the first share change their value, a row without a change is usual, unless its error exceeds the
+second share of a usual change: then a change was expected."""
 STIRRING = 2.0
-"""Least number of usual changes in a quiet window: with fewer, a window without any is not unusual."""
+"""Minimum number of changes that a window usually has: with fewer, a window without changes is not unusual."""
 FIRST_BUDGET, MOST_BUDGET = 0.6, 5.0
-"""Alarms that are due: initially, and at most, after a long time without any. While some are due, the threshold falls
-faster; after too many, an alarm raises it farther."""
+"""Alarms that are due at the start, and at most, after a long time without one. While alarms are due, the threshold
+falls faster; after too many, each alarm raises it farther."""
 HALF = 3.0
-"""Nines of an anomaly of ½: one in a thousand rows."""
+"""Nines at which the anomaly score is ½: one in a thousand rows."""
 LEAST_THRESHOLD = 0.1
 AGAIN = 2.0
 """A continuing event that reaches this multiple of the nines of its peak is a new one."""
 OVERDRAFT, MOST_OVERDRAFT = 0.3, 10.0
-"""Alarms allowed beyond those that are due: a share of the expected number so far, and a maximum."""
+"""Alarms allowed in excess of those that are due: a share of the number expected so far, and a maximum."""
 MANY = 10.0
 """Beyond this many nines, which no data can confirm, the score grows logarithmically."""
 TOGETHER = 20
 """Rows above the threshold that are at most this far apart belong to one alarm."""
 AFTER = 0.25
-"""Maximum score of a row that starts no event, from the novelty of its level."""
+"""Maximum score of a row that does not start an event, which depends on the novelty of its level."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,9 @@ class AnomalySetting:
     hold: int = 100
     """Rows after a peak in which only a worse row is a new event."""
     share: float = 0.1
-    """Tails begin at the quantile that this share of the rows exceeds."""
+    """A tail begins at the quantile that this share of the rows exceeds."""
     cap: float = 5.0
-    """Errors are clipped at this multiple of the usual error, for the usual error and for bursts."""
+    """Errors are clipped at this multiple of the usual error when they update it and when they count in bursts."""
     memory: float = 1000.0
     """Memory of the usual error, in rows."""
     window: float = 10.0
@@ -95,9 +97,9 @@ class AnomalySetting:
     worse: float = 0.2
     """A row is much worse than a peak if it exceeds its nines by this share."""
     repeat: float = 1.0
-    """Discount of recurring events: nines less for ten times as many earlier events of the same kind."""
+    """Discount for recurring events: nines subtracted for ten times as many earlier events of the same kind."""
     single: float = 0.5
-    """Discount of a single surprise in nines, because one-row spikes are usual in many streams."""
+    """Discount for a single surprise, in nines, because one-row spikes are usual in many streams."""
     level_weight: float = 1.0
     quiet_weight: float = 1.0
     rate: float = 0.01
@@ -107,7 +109,7 @@ class AnomalySetting:
     haste: float = 0.0005
     """Additional rise, divided by the rate: rare alarms must move the threshold farther to become rare soon enough."""
     events: int = 1
-    """1: one alarm per event, and another if it lasts longer than 1 / rate rows; 0: one for each row."""
+    """1: one alarm per event, and another if the event lasts longer than 1 / rate rows; 0: one alarm for each row."""
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < 1:
@@ -144,30 +146,30 @@ class Scores(NamedTuple):
     """(B,) each."""
 
     anomaly: Array
-    """From 0 to below 1: the rarity of the row, at the first row of an event and where it gets much worse; otherwise at
-    most ¼, by the distance of the levels from earlier ones."""
+    """From 0 to below 1. At the first row of an event, and where the event gets much worse, the rarity of the row;
+    elsewhere at most ¼, depending on how far levels are from earlier ones."""
     unusual: Array
     """The rarity of every row, including those within events."""
     alarm: NDArray[np.bool_]
     severity: Array
     """The nines of an alarm: 4 is one row in 10,000; 0 without an alarm."""
     column: NDArray[np.int64]
-    """The column that is unusual."""
+    """The unusual column."""
 
 
 class Anomaly(StateRows):
     """Scores rows of `streams` independent streams by their values and predictions.
 
     A row can be unusual as a surprise (a large error relative to the usual one), as part of a burst of surprises or of
-    errors with one sign, by a high or low level over few or many rows, by values that hardly move, or by a value
-    outside the range of all earlier ones. Each kind has its own tail distribution, fitted to the stream, and the
-    probability of exceeding a value makes spiky and quiet streams comparable. It is measured in nines: 3 is one row in
-    a thousand. For 100 rows after a peak, only a worse row is a new event; then the bar falls. Recurring events of the
-    same kind count for less, and the rarest kind gives the score.
+    errors with one sign, because of a high or low level over few or many rows, because values hardly move, or because
+    a value is outside the range of all earlier ones. Each kind has its own tail distribution, fitted to the stream. The
+    probability of exceeding a value makes spiky and quiet streams comparable. It is measured in nines: 3 means one row
+    in a thousand. For 100 rows after a peak, only a worse row is a new event; then this limit decays. Recurring events
+    of the same kind count for less, and the rarest kind determines the score.
 
     An alarm is raised if the score exceeds a threshold, which rises with each alarm and falls between alarms, so that
-    there are `rate` alarms per row. Rows that start no event rank below all that do: they cause alarms only if events
-    are rarer than the rate. A stream that never changes is never unusual.
+    there are `rate` alarms per row. Rows that do not start an event rank below all rows that do, so they cause alarms
+    only if events are rarer than the rate. A stream that never changes is never unusual.
 
     >>> scorer = Anomaly(AnomalySetting())
     >>> values = np.random.default_rng(0).normal(size=(500, 1))
@@ -222,8 +224,8 @@ class Anomaly(StateRows):
 
 
 def nines(tail: Array, x: Array, least: Array | float, setting: AnomalySetting) -> Array:
-    """log₁₀ of one over the probability of exceeding x, by an exponential tail above a high quantile [^1]; then update
-    it.
+    """The nines of x, log₁₀ of one over the probability of exceeding it, from an exponential tail above a high quantile
+    [^1]; then update the tail.
 
     `tail` (…, 4) holds the quantile, the mean excess over it, the number of values, and their spread. Values are
     clipped at twenty mean excesses, so that an anomaly does not hide the next one.
@@ -252,7 +254,7 @@ def nines(tail: Array, x: Array, least: Array | float, setting: AnomalySetting) 
 
 
 def score_columns(own: Array, y: Array, expected: Array, s: AnomalySetting) -> tuple[Array, Array]:
-    """(B, C, EVENTS) the nines of each value by kind of event, and the distance of its level from the mean of all
+    """(B, C, EVENTS) the nines of each value for each kind of event; and the distance of its level from the mean of all
     values, relative to their spread."""
     part = {name: own[..., i] for i, name in enumerate(SUMS)}
     part["seen"] += 1
@@ -311,7 +313,7 @@ def score_columns(own: Array, y: Array, expected: Array, s: AnomalySetting) -> t
 
 
 def beyond(part: dict[str, Array], y: Array, floor: Array, s: AnomalySetting) -> Array:
-    """(B, C) the nines of a value outside the range of all earlier ones: one row in n is a record."""
+    """(B, C) the nines of a value outside the range of all earlier ones; of n rows, one is expected to be a record."""
     n, extent = part["seen"], part["most"] - part["least"]
     outside = np.maximum(y - part["most"], part["least"] - y)
     known = (n > WARM) & (extent > floor) & (outside > 0)
@@ -393,7 +395,8 @@ def judge(s: AnomalySetting, common: Array, each: Array) -> tuple[float, float, 
         bar, left = event, float(s.hold)
     else:
         event = 0.0
-    shown = max(event, found / (found + HALF)) if s.events else found  # rows that start no event rank below all that do
+    # rows that do not start an event rank below all that do
+    shown = max(event, found / (found + HALF)) if s.events else found
     over = shown > 0 and shown > threshold
     budget = min(budget + s.rate, MOST_BUDGET)
     since += 1

@@ -32,7 +32,7 @@ class Networks(Protocol):
     def reset(self, slot: int) -> None: ...
 
     def step(self, slots: Slots, inputs: NDArray[np.float32], *, learn: bool) -> NDArray[np.floating[Any]]:
-        """(n, states) after each of (n, inputs) rows; NaN is replaced by the prediction."""
+        """(n, states) after each of (n, inputs) rows; NaN inputs are replaced by their predictions."""
 
     def state(self, slots: Sequence[int]) -> dict[str, Any]: ...
 
@@ -43,8 +43,8 @@ class NetworkBank:
     """Shows rows to networks and returns their states.
 
     Arguments:
-        make: builds a network for a number of inputs, always the same one.
-        inputs: number of inputs number of inputs of the network.
+        make: builds a network for a given number of inputs; each call returns an equal network.
+        inputs: number of inputs of the network.
         shared: one network for all slots, which learns from batches of rows.
     """
 
@@ -252,8 +252,8 @@ class SharedNetwork:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let PyTorch and the kernel use one thread: a batch of small networks gains nothing from more, and those that
-    OpenMP has woken keep a core busy for milliseconds, which the threads that share the keys need."""
+    """Limit PyTorch and the kernel to one thread. A batch of small networks gains nothing from more, and threads that
+    OpenMP has woken spin for milliseconds on cores that the threads sharing the keys need."""
     before = torch.get_num_threads()
     if before == 1:
         yield
@@ -290,7 +290,7 @@ def rounds(slots: Slots) -> list[Slots]:
 
 
 def _parts(rows: int) -> list[slice]:
-    """Split into batches of a few sizes, since a network keeps memory for each batch size.
+    """Split into batches of only a few different sizes, because a network keeps memory for each batch size.
 
     >>> [part.stop - part.start for part in _parts(1000)]
     [960, 32, 8]

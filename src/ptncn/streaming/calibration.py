@@ -13,15 +13,15 @@ import torch
 from ptncn.checkpoint import check_count
 
 BULK = (0.1, 0.02)
-"""The tail is fitted at the quantiles that these shares of the window exceed; a few anomalies hardly move them."""
+"""The tail is fitted at the quantiles exceeded by these shares of the window; a few anomalies hardly move them."""
 GROSS = 0.2
-"""A surprise is gross if a power-law tail exceeds it with a probability below this share of the alarm rate."""
+"""A surprise is gross if a power-law tail gives larger ones a probability below this share of the alarm rate."""
 FAR = 3.0
 """A surprise is also gross if it exceeds the alarm threshold by this factor, which matters for heavy tails."""
 ECHO = 5
-"""Observations left out after a gross one, including itself."""
+"""Number of observations left out, beginning with a gross one."""
 MOST_GROSS = 0.02
-"""Up to this share of surprises, gross ones are anomalies; beyond it they are normal."""
+"""Gross surprises count as anomalies up to this share of all surprises, and as normal beyond it."""
 
 
 class Calibrator:
@@ -34,7 +34,7 @@ class Calibrator:
     Gross anomalies and the rows after them are left out of the window: they would hide the next anomaly and make alarms
     rarer than `rate`. Which ones are gross follows from the bulk of the surprises, extrapolated by a Pareto tail [^2],
     so that large anomalies do not affect it. At most two in a hundred are left out, or the share `rate` if that is
-    more, which also bounds the excess of alarms if gross surprises are usual.
+    larger; this also limits the number of excess alarms if gross surprises are common.
 
     Until the window is full it holds the later half of the surprises, because an untrained learner is surprised by
     everything.

@@ -17,7 +17,7 @@ from ptncn.streaming.sources import Block, RowError, StreamError
 Vector = NDArray[np.float64]
 Value = float | str | None
 Known = Mapping[str, NDArray[np.int64]]
-"""For each categorical column, (n, 2) the number of categories known before and after each row."""
+"""For each categorical column, an (n, 2) array: the number of categories known before and after each row."""
 
 TIME_NAMES = ("timestamp", "time", "datetime", "date", "ts")
 MISSING = ("", "NA", "N/A", "null", "NaN")
@@ -29,7 +29,7 @@ LARGEST = 1e100
 
 
 class Columns:
-    """Selects columns by the first block, then encodes rows: a number is one entry, a category has `slots` entries.
+    """Selects columns from the first block, then encodes rows: a number is one entry, a category has `slots` entries.
 
     Entries of targets come first, then those of features.
 
@@ -44,10 +44,10 @@ class Columns:
             later labels.
         missing: texts that mark a missing value, in addition to NaN in any spelling.
         decimal: the decimal mark of numbers in text.
-        change: "refuse" rows whose columns differ from those of the first row, or "mask" them: columns that vanished
-            are missing, new ones are ignored.
-        shared: all keys use the same slots for categories, which a shared network needs; otherwise each key assigns its
-            own, so that its results do not depend on other keys.
+        change: what to do with rows that have other columns than the first row: "refuse" them, or "mask" them, so that
+            columns that vanished count as missing and new ones are ignored.
+        shared: whether all keys use the same slots for categories, as a shared network requires; otherwise each key
+            assigns its own slots, so that its results do not depend on other keys.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Columns:
         self._order: tuple[str, ...] = ()
 
     def begin(self, block: Block, source: str) -> str:
-        """Choose by the first row; returns a note about columns left out because they contain text, or ""."""
+        """Choose columns from the first row; return a note about those left out because they contain text, or ""."""
         names = [name for name in block.names if isinstance(name, str)]
         first = dict(zip(block.names, block.rows[0], strict=True))
         for what, wanted in (("timestamp", self.timestamp), ("key", self.key)):
@@ -195,7 +195,7 @@ class Columns:
     def decode(
         self, entries: Sequence[float], key: str | None = None, known: Mapping[str, int] | None = None
     ) -> dict[str, Value]:
-        """(target_width,) entries → one value per target: the most likely category; None for NaN.
+        """(target_width,) entries → one value per target: a number or the most likely category, None for NaN.
 
         `known`: the number of categories of that key seen so far; all by default.
         """
@@ -325,7 +325,7 @@ class Columns:
         return [float(slot == entry) for slot in range(self.slots)], (before, len(known))
 
     def _labels(self, name: str, key: str | None) -> list[str]:
-        """The categories that have a slot; a new key starts with those known to all."""
+        """The categories that have a slot; a new key starts with those shared by all keys."""
         by_key = self.categories[name]
         place = None if self.shared else key
         if place not in by_key:

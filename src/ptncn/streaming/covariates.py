@@ -60,7 +60,7 @@ class Covariates:
         self._parts["past"][slot] = self._parts["made"][slot] = np.nan
 
     def correct(self, slots: Slots, features: Vector, targets: Vector, expected: Vector, ahead: Vector) -> Vector:
-        """Correct (n, width) predictions by the features of their rows, then learn from the targets.
+        """Correct (n, width) predictions using the features of their rows, then learn from the targets.
 
         :param ahead: (n, width, horizon) the forecasts made after each row.
         """
@@ -76,7 +76,7 @@ class Covariates:
         return predicted
 
     def ahead(self, slot: int, features: Vector) -> Vector | None:
-        """(h, width) the correction by (h, features) of the steps ahead; 0 if they are unknown."""
+        """(h, width) the corrections from the (h, features) of the steps ahead; 0 if the features are unknown."""
         if not self.features or np.isnan(features).all():
             return None
         parts = self._parts
@@ -87,7 +87,7 @@ class Covariates:
         return np.where(corrected < plain, np.einsum("hi,hiw->hw", shown, weights), 0.0)
 
     def _take(self, slots: Slots, features: Vector) -> Vector:
-        """(B, horizon, inputs) of (B, features), relative to those known one and more steps before."""
+        """(B, horizon, inputs) from (B, features), relative to those known one and more steps before."""
         parts = self._parts
         count = parts["count"][slots][:, None]
         mean, variance = parts["mean"][slots], parts["variance"][slots]
@@ -117,7 +117,7 @@ class Covariates:
         parts["seen"][slots] += 1
 
     def _learn(self, slots: Slots, shown: Vector, targets: Vector) -> None:
-        """Learn from the errors of the forecasts of (B, width) targets, made one and more rows ago."""
+        """Learn from the errors of the forecasts for (B, width) targets that were made one and more rows ago."""
         parts, each = self._parts, np.arange(self._horizon)
         left = targets[:, None] - self._before("made", slots)[:, each, :, each].swapaxes(0, 1)  # (B, horizon, width)
         row, h = np.nonzero((left == left).all(2) & shown.any(2))
@@ -146,7 +146,7 @@ class Covariates:
         return np.clip(np.where(shown == shown, shown, 0.0), -FAR, FAR)
 
     def _correction(self, slots: Slots, shown: Vector) -> Vector:
-        """(B, h, width) of the first horizons."""
+        """(B, h, width) the corrections at the first h horizons."""
         h = shown.shape[1]
         gain = self._parts["gain"][slots, :h]
         helps = gain[:, :, 1] < gain[:, :, 0]

@@ -15,12 +15,12 @@ from ptncn.streaming.sources import StreamError
 
 
 class PageHinkley:
-    """Detects that the mean of a signal has risen, by the test of Page and Hinkley [^1].
+    """Detects a rise in the mean of a signal with the Page-Hinkley test [^1].
 
     Arguments:
-        threshold: the cumulative excess over the mean that counts as a drift, in usual deviations of the signal.
-        slack: the tolerated excess, in usual deviations.
-        warmup: values without detection at the start and after each drift.
+        threshold: the cumulative excess over the mean that counts as a drift, in units of the signal's usual deviation.
+        slack: the tolerated excess, in the same units.
+        warmup: number of values without detection at the start and after each drift.
 
     [^1]: Page: Continuous inspection schemes. Biometrika 41, 1954.
 
@@ -66,7 +66,7 @@ ACTIONS = ("report", "raise-lr", "checkpoint")
 
 
 class Detector(Protocol):
-    """The protocol of River's drift detectors: `update` takes a number, `drift_detected` refers to the last one."""
+    """The protocol of River's drift detectors: `update` takes a number, and `drift_detected` refers to the last one."""
 
     @property
     def drift_detected(self) -> bool: ...
@@ -82,8 +82,8 @@ class DriftListener:
         action: "report" marks the observation; "raise-lr" also multiplies the learner's step size by `factor` for
             `steps` observations; "checkpoint" also makes `ptncn stream` write a checkpoint.
 
-    A detector with `tree` and `load_tree` is saved with the stream. Others would need a pickle, which executes code
-    when it is loaded; they get the last 10,000 surprises again instead, which is exact for up to that many.
+    A detector with `tree` and `load_tree` is saved with the stream. Others would need a pickle, which can execute code
+    when it is loaded. Instead, they are given the last 10,000 surprises again, which is exact for up to that many rows.
     """
 
     def __init__(self, detector: Detector, action: str = "report", *, factor: float = 5.0, steps: int = 200) -> None:
@@ -99,9 +99,7 @@ class DriftListener:
     def check(self, learner: Learner) -> None:
         """Raise an error if the action needs a step size that the learner does not have."""
         if self.action == "raise-lr" and not hasattr(learner, "lr"):
-            raise StreamError(
-                f"the learner {learner.registry_name!r} has no step size `lr` that could be raised at a drift"
-            )
+            raise StreamError(f"the learner {learner.registry_name!r} has no step size `lr` to raise at a drift")
 
     def listen(self, surprise: float, learner: Learner) -> bool:
         """Whether a drift is detected at this surprise."""

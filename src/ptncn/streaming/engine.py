@@ -29,14 +29,14 @@ class DivergedError(Exception):
 
 
 class Engine(Protocol):
-    """Independent streams in slots 0, 1, …; each has its own scale, state and calibration."""
+    """Runs independent streams in slots 0, 1, …; each stream has its own scale, state and calibration."""
 
     layers: int
     """Columns of `Steps.layer_errors`."""
 
     @property
     def learner(self) -> Learner:
-        """The learner of the first slot, or of all."""
+        """The learner of the first slot, or the one that all slots share."""
 
     def resize(self, slots: int) -> None:
         """Set the number of slots."""
@@ -49,14 +49,14 @@ class Engine(Protocol):
         (n, 1 + horizon, c) calendar inputs of each row and of the steps ahead."""
 
     def forecast(self, slot: int, features: Vector, calendar: Vector) -> tuple[Vector, Vector, Vector]:
-        """(h, w) the next rows of a slot, with their lower and upper bounds, from (h, f) known features, NaN for
+        """(h, w) the next rows of a slot, with lower and upper bounds, given (h, f) known features, NaN for
         unknown ones, and (h, c) calendar inputs. Nothing changes."""
 
     def state(self, slots: Sequence[int]) -> dict[str, Any]:
         """The state of the streams in some slots: a tree of arrays, numbers, text, lists and dicts."""
 
     def restore(self, slots: Sequence[int], state: Mapping[str, Any]) -> None:
-        """Continue these streams in as many slots."""
+        """Continue these streams in the same number of slots."""
 
     def shared_state(self) -> dict[str, Any]:
         """The state that all slots share."""
@@ -76,16 +76,16 @@ class Cell:
 
 
 class LearnerEngine:
-    """Any learner on any number of streams.
+    """Runs any learner on any number of streams.
 
-    Features of a row are known before its targets. To make use of them, the learner sees the features of a row together
-    with the targets of the previous row, and predicts what comes next: the targets of this row, and the features of the
-    next one.
+    The features of a row are known before its targets. To make use of them, the learner sees the features of a row
+    together with the targets of the previous row, and predicts what comes next: the targets of this row, and the
+    features of the next one.
 
     Arguments:
-        make: builds a learner for a number of inputs.
-        target: what the learner sees of each column, see `Predictor`.
-        shared: all streams share one set of weights and learn in turn.
+        make: builds a learner for a given number of inputs.
+        target: what the learner sees of each column; see `Predictor`.
+        shared: whether all streams share one set of weights, and learn in turn.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class LearnerEngine:
 
     @property
     def learner(self) -> Learner:
-        """The learner of the first stream, or of all if it is shared."""
+        """The learner of the first stream, or the shared one."""
         return self.cell(0).predictor.learner if self._cells[0] is not None else self._common
 
     @functools.cached_property

@@ -1,4 +1,4 @@
-"""The default engine: a network that never stops learning, and a forecaster that reads its states."""
+"""The default engine: a network that never stops learning, and a forecaster that uses the network's states."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ptncn.streaming.times import CALENDAR
 
 HISTORY = 4096
 KEYED_HISTORY = 512
-"""Values kept of each stream if there are many; seasons are at most half as long."""
+"""Number of values kept for each stream if there are many streams; seasons are at most half as long."""
 
 Slots = NDArray[np.int64]
 
@@ -37,9 +37,9 @@ class ForecasterEngine:
     for each slot, predicts from the network's states and the last values.
 
     Arguments:
-        make: builds the network for a number of inputs.
+        make: builds the network for a given number of inputs.
         season: length of the season in rows; None detects it.
-        shared: all slots share one network.
+        shared: whether all slots share one network.
     """
 
     layers = 0
@@ -146,7 +146,7 @@ class ForecasterEngine:
     def _further(
         self, slot: int, wanted: int, mean: Vector, lower: Vector, upper: Vector
     ) -> tuple[Vector, Vector, Vector]:
-        """Forecast beyond the learnt horizon by feeding forecasts back as observations, on a copy of the stream.
+        """Forecast beyond the learnt horizon by feeding forecasts back as observations into a copy of the stream.
 
         The bounds widen with the square root of the distance.
         """
@@ -190,7 +190,7 @@ class ForecasterEngine:
         self._anomaly.state[index] = _like(state["anomaly"], self._anomaly.state[index])
 
     def _learn_again(self, slots: Sequence[int], states: Vector, horizon: int) -> None:
-        """With another horizon readouts have other targets, which they learn from the stored values."""
+        """A new horizon gives the readouts new targets, which they learn from the stored values."""
         old = replace(self._setting, horizon=horizon)
         parts = views(np.ascontiguousarray(states), old)
         for row, slot in enumerate(slots):
@@ -213,7 +213,7 @@ class ForecasterEngine:
 
 
 def _like(saved: Any, present: Vector) -> Vector:
-    """A saved array, checked against the shape of the one that it replaces."""
+    """A saved array, after checking that it has the shape of the array it replaces."""
     if not isinstance(saved, np.ndarray) or saved.shape != present.shape:
         raise ValueError(f"expected an array of {present.shape}, got {getattr(saved, 'shape', type(saved).__name__)}")
     return saved

@@ -1,4 +1,4 @@
-"""The surprise of rows, and their values in scaled units; in C if it was built."""
+"""The surprise of each row, and its values in scaled units; computed in C if the library was built."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ MEMORY = 500.0
 TRUST = 9.0
 """Squared errors are clipped at this multiple of the usual one."""
 WARM_UP = 32
-"""Rows of a stream before its surprises are comparable."""
+"""Rows that a stream needs before its surprises are comparable."""
 INPUT_MEMORY = 2000.0
 """Memory of the scale of an input, in rows."""
 LONG, SHARE = 5000.0, 1e-7
-"""The usual squared error is at least this share of its mean over this many rows, else it would vanish in a stream that
-is mostly zero."""
+"""The usual squared error is at least this share of its mean over this many rows. Without this limit it would vanish in
+a stream that is mostly zero."""
 MOST = 1e8
-"""Upper limit of ratios of squared errors, reached for example at the first change of a constant stream."""
+"""Upper limit of a ratio of squared errors, reached for example at the first change in a constant stream."""
 FAR = 6.0
 """Inputs are clipped at this many scales from their mean."""
 
@@ -38,7 +38,8 @@ class Reading(NamedTuple):
     """(n, …) of n rows."""
 
     surprise: Vector
-    """½ Σ e²/v over the targets, v the usual squared error of each; NaN if nothing was predicted or observed."""
+    """½ Σ e²/v over the targets, where v is the usual squared error of each; NaN if nothing was predicted or
+    observed."""
     error: Vector
     """The mean of e²/v; NaN during the warm-up."""
     copied: Vector

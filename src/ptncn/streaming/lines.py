@@ -21,7 +21,7 @@ READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 
 
 class Event(Enum):
-    """Results of a read other than bytes."""
+    """Results of a read that returned no bytes."""
 
     SILENCE = 1
     """Nothing is available yet."""
@@ -37,9 +37,9 @@ class ByteReader:
     """Reads a file or a pipe; "-" is standard input.
 
     Arguments:
-        follow: at the end of a file, wait for more and follow its name like `tail -F`: a replaced file is reopened, a
-            truncated one is read from its start, a missing one is waited for.
-        poll: seconds to wait for more before reporting that there is nothing.
+        follow: at the end of a file, wait for more and follow its name like `tail -F`: reopen a replaced file, read a
+            truncated one from its start, and wait for a missing one.
+        poll: seconds to wait for more data before reporting that there is none.
     """
 
     def __init__(self, path: str, *, follow: bool = False, poll: float = 0.1) -> None:
@@ -55,7 +55,7 @@ class ByteReader:
         self._silent = False
 
     def read(self) -> bytes | Event:
-        """Some bytes, or an event. The first time without data is reported at once, later ones after `poll`."""
+        """Some bytes, or an event. The first read without data returns at once, later ones after `poll` seconds."""
         if not self.seekable and not self._is_ready():
             return Event.SILENCE
         chunk = os.read(self._descriptor, CHUNK)
@@ -94,7 +94,7 @@ class ByteReader:
             raise StreamError(f"{path}: cannot be opened: {error.strerror}") from error
 
     def _is_ready(self) -> bool:
-        if sys.platform == "win32":  # on systems that can poll only sockets, the read waits
+        if sys.platform == "win32":  # on systems that can poll only sockets, the read itself blocks
             return True
         ready = bool(select.select([self._descriptor], [], [], self.poll if self._silent else 0)[0])
         self._silent = not ready
@@ -113,7 +113,7 @@ class ByteReader:
                 return Event.SILENCE  # the old file has grown: read its rest first
             self.switch(self.path)
         except (FileNotFoundError, StreamError):
-            return Event.SILENCE  # between two files
+            return Event.SILENCE  # the old file is gone, and the new one is not there yet
         return Event.ROTATED
 
 
@@ -133,7 +133,7 @@ class CompressedReader:
         while isinstance(chunk := self._file.read(), bytes):
             try:
                 data = self._decompress(chunk)
-            except Exception as error:  # each library has its own
+            except Exception as error:  # each library raises its own kind of error
                 raise StreamError(f"{self.name}: damaged {self._kind} data: {error}") from error
             if data:
                 return data
@@ -214,7 +214,7 @@ class LineReader:
         self._offset = 0  # its offset in the file
         self._number = 0
         self._state: Event | None = None
-        """END once there is nothing more; ROTATED while the last line of the old file is unread."""
+        """END once there is no more data; ROTATED while the last line of the old file is unread."""
 
     def close(self) -> None:
         self._bytes.close()
@@ -231,7 +231,7 @@ class LineReader:
                 if self._state is not None or len(self._buffer) - self._at > self.longest or found >= 0:
                     break
                 if self._fill() is not None:
-                    break  # do not wait for more
+                    break  # return these lines without waiting for more
                 continue
             if found >= 0 or len(self._buffer) - self._at > self.longest:
                 self._discard()
@@ -256,13 +256,13 @@ class LineReader:
         return self._buffer[self._at :]
 
     def position_after(self, line: Line | None) -> dict[str, Any]:
-        """Where to continue, and a fingerprint of the last line, by which `seek` recognises the source."""
+        """Where to continue, with a fingerprint of the last line that lets `seek` recognise the source."""
         if line is None:
             return {"number": 0, "start": 0, "end": 0, "mark": ""}
         return {"number": line.number, "start": line.start, "end": line.end, "mark": _mark(line.data)}
 
     def seek(self, position: Mapping[str, Any], *, live: bool = False) -> Line | None:
-        """Go to the end of the last line, reading everything before it if the source cannot seek; return that line.
+        """Go to the end of the last line, reading everything before it if the source cannot seek, and return that line.
 
         With `live`, continue counting from there without skipping anything.
         """
@@ -276,8 +276,8 @@ class LineReader:
             line = self._find_in_rotated(self._bytes, position)
         if line is None:
             raise StreamError(
-                f"{self.name}: line {position['number']}, the last one in the checkpoint, is different now: "
-                f"--resume needs the same source, unchanged up to there"
+                f"{self.name}: line {position['number']}, the last one in the checkpoint, has changed: "
+                f"--resume needs the same source, unchanged up to that line"
             )
         return line
 
@@ -324,7 +324,7 @@ class LineReader:
         return Line(self._number, start, self._offset, data)
 
     def _discard(self) -> None:
-        """Drop the rest of a line without keeping it."""
+        """Skip the rest of a line without storing it."""
         while (found := self._buffer.find(b"\n", self._at)) < 0 and self._state is None:
             self._offset += len(self._buffer) - self._at
             self._at = len(self._buffer)

@@ -21,7 +21,7 @@ def _check(name: str, value: object, choices: tuple[object, ...]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions:
-    """Options of a `Stream`, besides its source and its learner."""
+    """Options of a `Stream`, in addition to its source and its learner."""
 
     targets: tuple[str, ...] = ()
     """Names or patterns of columns to predict; default: all columns of numbers that are not features."""
@@ -30,20 +30,20 @@ class StreamOptions:
     categorical: tuple[str, ...] = ()
     """Names or patterns of columns of labels."""
     slots: int = 16
-    """Distinct labels of a categorical column; the last slot is shared by all others."""
+    """Slots for the labels of a categorical column; the last one is shared by all labels without their own slot."""
     missing: tuple[str, ...] = MISSING
     """Texts that mark a missing value."""
     decimal: str = "."
     """The decimal mark of numbers in text."""
     columns_change: str = "refuse"
-    """What to do with rows whose columns differ from the first row's: "refuse" or "mask" them."""
+    """What to do with rows that have other columns than the first row: "refuse" or "mask" them."""
 
     timestamp: str | None = None
     """The column with the time; default: a column with a common name, such as `time`."""
     time_format: str | None = None
     """Format of timestamps, as for `datetime.strptime`; None accepts ISO 8601 and seconds since 1970."""
     gaps: str = "report"
-    """What to do about missing time steps: "ignore", "report", or "fill" them with rows that are not observed."""
+    """What to do about missing time steps: "ignore", "report", or "fill" them with unobserved rows."""
     order: str = "keep"
     """What to do with a row that is not later than the one before: "keep", "skip" or "stop"."""
 
@@ -52,21 +52,21 @@ class StreamOptions:
     key_limit: int | None = None
     """Maximum number of streams in memory; the least recently used go to disk."""
     weights: str = "own"
-    """With a key: "own" weights for each stream, or "shared" ones."""
+    """With a key: "own" weights for each stream, or "shared" weights."""
 
     target: str | None = None
-    """What a learner sees of each column: its "level", its "change" since the last row, or "both", with two inputs a
-    column; None is "both" for a learner that the stream builds, "change" for one that is passed in."""
+    """What a learner sees of each column: its "level", its "change" since the last row, or "both", with two inputs per
+    column. None means "both" for a learner that the stream builds, and "change" for one that is passed in."""
     horizon: int = 0
     """Steps to forecast after each observation."""
     level: float = 0.9
     """Probability that a value lies within the bounds of its forecast."""
     season: int | None = None
-    """Length of a season in rows, such as 24; None: detected."""
+    """Length of a season in rows, such as 24; None detects it."""
     alarm_rate: float = 0.01
     """The share of ordinary observations that may raise an alarm."""
     alarm_per: str = "event"
-    """"event" raises one alarm for an event that lasts, "row" one for each of its rows."""
+    """"event" raises one alarm for a lasting event, "row" one for each of its rows."""
     learn: bool = True
     """False freezes the weights; states are still corrected."""
     layer_errors: bool = False
@@ -130,13 +130,13 @@ HIDDEN = (32, 32)
 TARGET = "both"
 PTNCN_OPTIONS: dict[str, Any] = {
     "optimizer": "rmsprop",
-    "rescale": "none",  # an update of fixed length cannot converge
+    "rescale": "none",  # updates of fixed length cannot converge
     "lr": 1e-3,
-    "alpha": 0.999,  # one observation at a time: its moment needs a long memory
-    "eps": 1e-3,  # what is already predicted well is left unchanged
+    "alpha": 0.999,  # with one observation at a time, the second moment needs a long memory
+    "eps": 1e-3,  # what is predicted well already should not change
     "beta": 0.3,
     "error_rule": "transpose",
-    "weight_std": 0.1,  # with less, a small network needs a thousand observations before it learns
+    "weight_std": 0.1,  # with smaller weights, a small network needs a thousand observations before it learns
     "error_weight_std": 0.1,
 }
 

@@ -23,19 +23,19 @@ class Guess(NamedTuple):
     """The prediction of an observation, and its error."""
 
     prediction: Vector
-    """(width,) in the units of the source; NaN if there was no prediction."""
+    """(width,) the prediction in the units of the source; NaN if there was none."""
     error: Vector
-    """(width,) prediction − observation in scaled units; NaN if nothing was observed or no scale was known."""
+    """(width,) prediction − observation in scaled units; NaN if nothing was observed or the scale was unknown."""
     copied: Vector
     """(width,) the same for a prediction that copies the last observation."""
     scored: bool
     """Whether there were earlier observations."""
     step: Step | None
-    """The learner's step; None if there was nothing to show to it."""
+    """The learner's step; None if there was nothing to show to the learner."""
 
 
 class Predictor:
-    """Shows rows to a learner, scaled by earlier rows, with missing values replaced by predictions.
+    """Shows rows to a learner, with values scaled by earlier rows and missing ones replaced by predictions.
 
     Values are clipped at six scales for the learner; errors use the unclipped values.
 
@@ -150,13 +150,13 @@ class Predictor:
         if not missing.any():
             return self._step(x, learn)
         if missing.all() and not self.state.steps:
-            return None  # the first rows: there is no prediction yet to replace a missing value
+            return None  # in the first rows there is no prediction yet that could replace a missing value
         expected = self.learner.predict(self.state).numpy()[0]
         return self._step(np.where(missing, expected, x), learn and not missing.all())
 
     @contextmanager
     def branch(self) -> Iterator[Predictor]:
-        """A predictor that continues from here; until it learns, this one and its learner stay unchanged."""
+        """A predictor that continues from here. It does not change this one or its learner until it learns."""
         twin = copy.copy(self)
         twin.state = self.state.clone()
         twin.scaler = copy.deepcopy(self.scaler)

@@ -40,16 +40,16 @@ class Processor:
         self.healthy = True
         """False once learning has diverged: the state must not be saved."""
         self.store_folder: str | None = None
-        """Folder for streams beyond `key_limit`; None is the system's temporary folder."""
+        """Folder for streams in excess of `key_limit`; None uses the system's temporary folder."""
         self.columns = _make_columns(options)
         self.clock = Clock(gaps=options.gaps, order=options.order, format=options.time_format)
         self._learner, self.network = learner, network
         self._engine: Engine | None = None
         self._options_tree = asdict(options)
         self._described: tuple[Engine | None, dict[str, Any]] | None = None
-        """The engine, and how its learner was made."""
+        """The engine, and the way its learner was made."""
         self._made_for: Any = None
-        """The learner and columns of the blob that the engine was built for; blobs of many keys share them."""
+        """The learner and columns of the blob that the engine was built for; the blobs of many keys share them."""
         self._keys = KeyTable(options.key_limit if options.key is not None else None)
         self._store: KeyStore | None = None
         self._failure: StreamError | None = None
@@ -66,7 +66,7 @@ class Processor:
 
     @property
     def learner(self) -> Learner:
-        """The learner; with keys, that of the first key."""
+        """The learner; with keys, the one of the first key."""
         return self.engine.learner
 
     @property
@@ -115,7 +115,7 @@ class Processor:
             self._keys.slots[""] = 0
 
     def _can_forecast(self) -> bool:
-        """Whether the default engine can be used: it predicts only numbers and reports no layer errors."""
+        """Whether the default engine can be used, which predicts only numbers and reports no layer errors."""
         numeric = not any(name in self.columns.categories for name in self.columns.names)
         return numeric and not self.options.layer_errors
 
@@ -176,7 +176,7 @@ class Processor:
             raise failure
 
     def _run(self, block: Block, entries: Vector, known: Known, rows: list[int], name: str) -> Results:
-        """Pass rows to the engine, as many at a time as fit into its slots."""
+        """Pass rows to the engine, at most as many at a time as its slots can take."""
         columns = self.columns
         keys = columns.keys(block)
         stamps = None if columns.timestamp is None else list(map(_as_time, columns.column(columns.timestamp, block)))
@@ -231,7 +231,7 @@ class Processor:
         return steps if real.all() else steps.take(real)
 
     def _place(self, keys: list[str] | None, rows: list[int]) -> list[int]:
-        """Load the streams of the first rows into slots, and return these slots."""
+        """Load the streams of the first rows into slots, and return the slots."""
         if keys is None:
             return [0] * len(rows)
         assignment = self._keys.assign([keys[row] for row in rows])
@@ -251,7 +251,7 @@ class Processor:
         return assignment.slots
 
     def _put_away(self, key: str, state: bytes) -> None:
-        """Move the stream of a key to the disk."""
+        """Move the stream of a key to disk."""
         if self._store is None:
             self._store = KeyStore(self.store_folder)
         self._store.put(key, state)
@@ -287,7 +287,7 @@ class Processor:
         self.clock.restore(slots, state["clock"])
 
     def _slot_of(self, key: str | None) -> int:
-        """The slot of a stream, which is loaded from disk if necessary."""
+        """The slot of a stream, loaded from disk if necessary."""
         if (key is None) != (self.columns.key is None):
             raise StreamError("a key is needed" if key is None else f"key {key!r}: this stream has no keys")
         if key is not None and not self.knows(key):

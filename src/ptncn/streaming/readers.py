@@ -17,12 +17,12 @@ DELIMITERS = ",;\t|"
 
 
 class CsvReader:
-    """The first line names the columns. A later line that repeats at least half of the names and contains no number is
-    a header too, since concatenated files have several; the last one counts.
+    """Reads CSV. The first line names the columns. Because concatenated files have several headers, a later line that
+    repeats at least half of the names and contains no number is a header too, and applies from there on.
 
     Arguments:
         delimiter: the field separator; None takes the most frequent of `, ; tab |` in the first line.
-        header: False if there is none; the columns are then called x0, x1, …
+        header: False if there is no header; the columns are then called x0, x1, …
     """
 
     def __init__(self, lines: LineReader, *, delimiter: str | None = None, header: bool = True) -> None:
@@ -132,7 +132,7 @@ class CsvReader:
         return 2 * known >= len(self._names) and not any(_is_number(field) for field in fields)
 
     def _next_fields(self) -> list[str]:
-        """The fields of the next row, empty for a blank line; of a bad row only the first line is consumed."""
+        """The fields of the next row, empty for a blank line. For a bad row, only its first line is consumed."""
         assert self._delimiter is not None
         line = self._ahead.popleft() if self._ahead else None
         self._row = [] if line is None else [line]
@@ -198,7 +198,7 @@ def _is_number(text: str) -> bool:
 
 
 class JsonReader:
-    """One JSON object or list per line; the columns of a list are called x0, x1, …; blank lines are skipped."""
+    """Reads one JSON object or list per line. The columns of a list are called x0, x1, …; blank lines are skipped."""
 
     def __init__(self, lines: LineReader) -> None:
         self.name = lines.name
@@ -267,7 +267,7 @@ BATCH = 1000
 
 
 class ParquetReader:
-    """Needs pyarrow: `pip install ptncn[parquet]`. Lines are rows here, from 1."""
+    """Reads Parquet; needs pyarrow (`pip install ptncn[parquet]`). Line numbers are row numbers, from 1."""
 
     def __init__(self, path: str) -> None:
         try:
@@ -275,7 +275,7 @@ class ParquetReader:
         except ImportError as error:
             raise StreamError(f"{path}: Parquet needs pyarrow: pip install 'ptncn[parquet]'") from error
         self.name = path
-        # errors of pyarrow for damaged files, such as invalid names and impossible sizes
+        # what pyarrow raises for damaged files, such as invalid names and impossible sizes
         self._broken = (pyarrow.ArrowException, OSError, ValueError, OverflowError, MemoryError)
         try:
             self._file = parquet.ParquetFile(path)

@@ -13,12 +13,12 @@ from ptncn.checkpoint import check_count
 from ptncn.streaming.columns import Vector
 
 FIRST = 32
-"""Number of values for the first estimate of a column, and for a new one after a lasting change."""
+"""Number of values for the first estimate of a column's scale, and for a new estimate after a lasting change."""
 FAR = 6.0
-"""Values are clipped at this many scales. Fewer than one such value in FAR² hardly matters; more of them are part of
-the distribution."""
+"""Values are clipped at this many scales. Fewer than one such value in FAR² hardly matters; if there are more, they are
+part of the distribution."""
 LEAST = 1e-12
-"""The scale of a column that never moved."""
+"""The scale of a column that has never changed."""
 
 
 def are_ordinary(off: Vector) -> bool:
@@ -55,7 +55,7 @@ class RobustScaler:
         self._refresh()
 
     def init_location(self, values: Vector) -> NDArray[np.bool_] | None:
-        """Use the first value of a column as its location; returns (width,) where that was done, or None.
+        """Use the first value of a column as its location; returns (width,) the columns where this was done, or None.
 
         A prediction of such a value must not use this location, which was not known before.
         """
@@ -67,7 +67,7 @@ class RobustScaler:
 
     @property
     def is_known(self) -> NDArray[np.bool_]:
-        """(width,) whether a column has a scale: it was observed, or needs none."""
+        """(width,) whether each column has a scale, because it was observed or needs none."""
         known: NDArray[np.bool_] = (self.count > 0) | ~self._scaled
         return known
 
@@ -106,7 +106,7 @@ class RobustScaler:
         return rate
 
     def _note(self, values: Vector, off: Vector) -> Vector:
-        """The rates for any other row; new and clipped values are kept for a new estimate."""
+        """The rates for any other row; new and clipped values are stored for a new estimate."""
         seen = self._scaled & (values == values)
         self.count[seen] += 1
         young = seen & (self.count <= FIRST)
@@ -127,7 +127,7 @@ class RobustScaler:
         self._refresh()
 
     def _estimate(self, column: int, count: int, least: float) -> None:
-        """Location and scale of the kept values; the scale is at least `least`."""
+        """Location and scale of the stored values; the scale is at least `least`."""
         kept = self._recent[:count, column]
         middle = float(np.median(kept))
         spread = 1.4826 * float(np.median(np.abs(kept - middle))) or float(kept.std())
@@ -136,7 +136,7 @@ class RobustScaler:
         self.mean[column], self.scale[column] = middle, max(spread, least)
 
     def _refresh(self) -> None:
-        """Choose the code path: a fast one if no column is new or clipped, a faster one once all memories are full."""
+        """Choose the code path: fast if no column is new or clipped, and faster still once all memories are full."""
         least = int(self.count[self._scaled].min(initial=self.memory))
         self._grown = least > FIRST and not self._far.any()
         self._rows_to_full = self.memory - least
@@ -166,9 +166,9 @@ TRUST = 9.0
 class Surprise:
     """½ Σ e²/v over the columns, where v is the usual squared error of each column in earlier rows.
 
-    This way an unpredictable column does not hide a predictable one, and surprise keeps its size while the learner
-    improves, so that recent surprises are comparable. v has a memory of about `memory` errors. If a column was not
-    observed, the sum over the others is scaled up.
+    Dividing by v keeps an unpredictable column from hiding a predictable one. It also keeps the size of surprises
+    constant while the learner improves, so that recent surprises are comparable. v has a memory of about `memory`
+    errors. If a column was not observed, the sum over the others is scaled up.
     """
 
     def __init__(self, width: int, *, memory: int = 500) -> None:
@@ -180,7 +180,7 @@ class Surprise:
 
     @property
     def settled(self) -> bool:
-        """Whether the scales of errors are reliable, so that surprises are comparable."""
+        """Whether the scales of the errors are reliable, so that surprises are comparable."""
         return self._count > FIRST
 
     def update(self, error: Vector) -> float:

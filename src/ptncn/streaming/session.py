@@ -33,7 +33,7 @@ from ptncn.system import ENDINGS, in_background, processors
 
 
 class OutputError(OSError):
-    """The output cannot be written. Lines were lost, so no checkpoint may claim that they were written."""
+    """The output cannot be written. Lines were lost, so no checkpoint may count them as written."""
 
 
 BATCH = 1 << 16
@@ -45,8 +45,8 @@ class Output:
     """Collects lines and writes them in batches; `length` counts the bytes written.
 
     Arguments:
-        path: None is standard output.
-        resume_at: continue an existing file after this many bytes, and drop the rest.
+        path: the file; None for standard output.
+        resume_at: continue an existing file after this many bytes, and remove the rest.
     """
 
     def __init__(self, path: str | None, *, resume_at: int | None = None) -> None:
@@ -139,8 +139,8 @@ PERIOD = 0.25
 
 
 class StatusLine:
-    """Draws on standard error, four times a second; each bar is the highest score since the last drawing. At the end
-    the number of rows and the mean rate stay on the terminal.
+    """Draws on standard error, four times a second. Each bar is the highest score since the previous drawing. At the
+    end, the number of rows and the mean rate stay on the terminal.
     """
 
     def __init__(self, stats: RunningStats) -> None:
@@ -212,7 +212,7 @@ def sparkline(scores: deque[float]) -> str:
 
 
 def can_draw(writes_to_stdout: bool) -> bool:
-    """Whether standard error is a terminal, and the output does not go to it too."""
+    """Whether standard error is a terminal to which the output does not go as well."""
     return sys.stderr.isatty() and not (writes_to_stdout and sys.stdout.isatty())
 
 
@@ -225,8 +225,8 @@ class Alerts:
     """Sends each alarm as a JSON object in the background, so that a slow receiver does not delay the stream.
 
     Arguments:
-        webhook: URL to POST it to.
-        command: a program with arguments that reads it from standard input.
+        webhook: the URL to POST the object to.
+        command: a program with its arguments, which reads the object from standard input.
         report: called with a one-line message about failures.
     """
 
@@ -274,7 +274,7 @@ class Alerts:
 
 
 BLOCK, KEYED_BLOCK = 256, 1024
-"""Maximum number of rows processed together: of one stream, and of many."""
+"""Maximum number of rows processed together: for one stream, and for many."""
 
 
 class Session:
@@ -311,7 +311,7 @@ class Session:
         self.watch: Callable[[Results], object] = lambda results: None
         """Called with each block after it is written."""
         self.caught: int | None = None
-        """The signal that ended the session, if one did."""
+        """The signal that ended the session, if any."""
         self._out = out
         self._header = ""
         self._names: list[str] = []
@@ -331,7 +331,7 @@ class Session:
         for name in sorted(saved.keys() | self.settings.keys()):
             if name not in FREE_ON_RESUME and saved.get(name) != self.settings.get(name):
                 raise StreamError(
-                    f"{self.checkpoint}: made with {name} = {saved.get(name)}, now it is {self.settings.get(name)}: "
+                    f"{self.checkpoint}: made with {name} = {saved.get(name)}, but now {self.settings.get(name)}: "
                     f"--resume needs the same command; only {', '.join(FREE_ON_RESUME)} may change"
                 )
         self._saved_at = self.stream.stats.observations
@@ -412,7 +412,7 @@ class Session:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """The first SIGINT or SIGTERM ends the session after the current block; a second one kills."""
+        """The first SIGINT or SIGTERM ends the session after the current block; a second one kills the process."""
         before = {number: signal.getsignal(number) for number in ENDINGS}
 
         def catch(number: int, frame: FrameType | None) -> None:

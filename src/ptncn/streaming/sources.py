@@ -35,14 +35,14 @@ class Block:
 
 @runtime_checkable
 class Source(Protocol):
-    """Returns rows in blocks, knows its position after each row, and continues after a bad row."""
+    """A source returns rows in blocks, knows its position after each row, and can continue after a bad row."""
 
     name: str
 
     def read(self, most: int) -> Block | None:
         """Up to `most` available rows; an empty block if there are none yet, None at the end.
 
-        A bad row raises a `RowError` once the rows before it were returned; the next call continues after it.
+        A bad row raises a `RowError` after the rows before it have been returned; the next call continues after it.
         """
 
     def position(self, count: int | None = None) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class IterableSource:
         return {"rows": lines[-1] if lines else self._before}
 
     def seek(self, position: Mapping[str, Any], *, live: bool = False) -> None:
-        """Skip the rows that were consumed, because an iterable starts at its beginning unless it is live."""
+        """Skip the rows that were consumed: an iterable starts at its beginning unless it is live."""
         for _ in range(0 if live else position["rows"]):
             if next(self._rows, self) is self:
                 raise StreamError(f"{self.name}: ends before row {position['rows']}, where the checkpoint was made")

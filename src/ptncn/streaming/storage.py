@@ -1,8 +1,8 @@
 """Storage of streams: as bytes, in checkpoints, and by key, with the least recently used on disk.
 
-A blob is a magic word, the version, the checksum of the rest, the length of a JSON text, that text, and the arrays
-one after another, little-endian. The checksum covers that length too. In the text an array is given by its
-type, shape and offset. Nothing in it is executed.
+A blob consists of a magic word, the version, the checksum of the rest, the length of a JSON text, that text, and the
+arrays one after another, little-endian. The checksum covers the length too. The text refers to an array by its type,
+shape and offset. Nothing in a blob is executed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ KINDS = ("f8", "f4", "i8", "i4", "u1", "b1")
 HEAD = struct.Struct("<12sHIQ")  # magic, version, CRC-32 of what follows, bytes of JSON
 
 MALFORMED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, MemoryError)
-"""Errors of content with a valid checksum that was not written by a stream; RecursionError is a RuntimeError."""
+"""Errors caused by content that has a valid checksum but was not written by a stream; RecursionError is a
+RuntimeError."""
 
 
 class BlobError(ValueError):
@@ -96,7 +97,7 @@ def _checksum(length: int, body: bytes | memoryview) -> int:
 
 
 def _strip(tree: Any, arrays: list[bytes], at: list[int]) -> Any:
-    """The tree with each array moved to `arrays`; containers are tagged by their type."""
+    """The tree with all arrays moved to `arrays`; containers are tagged with their types."""
     if tree is None or isinstance(tree, bool | int | float | str):
         return tree
     if isinstance(tree, Tensor):
@@ -216,13 +217,13 @@ class StateRows:
 
 @dataclass
 class Assignment:
-    """Rows that can be processed together."""
+    """The slots of the rows that can be processed together."""
 
     slots: list[int]
     new: list[tuple[str, int]]
     """Keys to load into a slot first, from the store or as new streams."""
     evicted: list[tuple[str, int]]
-    """Keys to move out of their slot before that."""
+    """Keys to move out of their slots before that."""
 
 
 class KeyTable:
@@ -240,7 +241,7 @@ class KeyTable:
             raise ValueError(f"key_limit: expected a positive integer, got {limit}")
         self.limit = limit
         self.slots: OrderedDict[str, int] = OrderedDict()
-        """The least recently used first."""
+        """All keys with a slot, the least recently used first."""
 
     def assign(self, keys: Sequence[str]) -> Assignment:
         """Slots for as many of the first rows as fit at the same time."""

@@ -29,9 +29,9 @@ class Stream(Processor):
 
     Arguments:
         source: any iterable of arrays, lists or dicts, or a source from `open_source`.
-        learner: None for the built-in forecaster, a learner, or a function from the number of inputs to a learner.
-        network: function from the number of inputs to the network whose states the forecaster reads. By default two
-            layers of 32 units, and with a key one.
+        learner: None for the built-in forecaster, a learner, or a function that builds one for a number of inputs.
+        network: a function that builds the forecaster's network for a number of inputs. By default it has two layers of
+            32 units, and with a key one.
         drift: a detector that watches the surprise, or a `DriftListener` with an action; not with a key.
         report: called with a one-line message whenever something is skipped, masked or left out.
         options: see `StreamOptions`, such as `horizon`, `alarm_rate`, `key` and `timestamp`.
@@ -85,7 +85,7 @@ class Stream(Processor):
         return self
 
     def __next__(self) -> Observation:
-        """The next observation. After an error the position is still that before the row that caused it."""
+        """The next observation. After an error, the position is still before the row that caused it."""
         while (results := self.read(1)) is not None:
             if len(results):
                 return results.row(0)
@@ -152,7 +152,7 @@ class Stream(Processor):
         return extra
 
     def to_bytes(self) -> bytes:
-        """Return everything but the source as a small versioned blob, for other engines to keep; see `from_bytes`.
+        """Return everything except the source as a small versioned blob that other engines can store; see `from_bytes`.
 
         >>> first = Stream()
         >>> _ = first.feed([[1.0], [2.0]])
@@ -164,7 +164,7 @@ class Stream(Processor):
 
     @classmethod
     def from_bytes(cls, data: bytes, source: Source | Iterable[Any] = (), **changes: Any) -> Self:
-        """The stream that `to_bytes` wrote, bit for bit; `changes` are options that may change, such as `horizon`."""
+        """The stream that `to_bytes` wrote, bit for bit; `changes` sets options that may change, such as `horizon`."""
         tree = unpack(data)
         if not isinstance(tree, dict) or not isinstance(tree.get("options"), dict):
             raise BlobError("the content is not what a stream writes: there are no options in it")
@@ -208,7 +208,7 @@ class Advance:
     def __init__(self, *, keep: int = 1, **options: Any) -> None:
         if keep < 1:
             raise ValueError(f"keep: expected at least 1, got {keep}")
-        Stream(**options)  # rejects bad options now, not at the first row
+        Stream(**options)  # reject bad options now, not at the first row
         self.options, self.keep = options, keep
         self._streams: OrderedDict[bytes, Stream] = OrderedDict()
         """By state, the most recent last."""

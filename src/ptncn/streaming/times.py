@@ -22,15 +22,15 @@ PERIODS = (DAY, 7 * DAY, 365.2425 * DAY)
 CALENDAR = 2 * len(PERIODS)
 """Number of calendar inputs: sine and cosine of each cycle."""
 UNITS = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3), (1e8, 1.0))
-"""Thresholds above which a number counts nanoseconds, microseconds, milliseconds or seconds since 1970."""
+"""Above these thresholds, a number counts nanoseconds, microseconds, milliseconds or seconds since 1970."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class TimeParser:
-    """Turns timestamps into seconds since 1970 and back; smaller numbers just count.
+    """Turns timestamps into seconds since 1970 and back; smaller numbers are plain counts.
 
     Arguments:
-        format: format of texts, as for `datetime.strptime`; None accepts ISO 8601.
+        format: the format of text, as for `datetime.strptime`; None accepts ISO 8601.
     """
 
     def __init__(self, format: str | None = None) -> None:
@@ -108,7 +108,7 @@ class TimeParser:
 class Clock:
     """The clock of many streams in slots: usual steps, gaps, rows out of order, and the calendar.
 
-    A step is usual once it has occurred twice in a row; one of at least 1.5 times its length is a gap.
+    A step is usual once it has occurred twice in a row; a step of at least 1.5 times its length is a gap.
 
     Arguments:
         gaps: "ignore" them, "report" them, or "fill" them with unobserved rows.
@@ -201,7 +201,7 @@ MOST_FILLED = 1000
 
 @dataclass(slots=True)
 class Shown:
-    """Rows for the engine, some of which only fill a gap."""
+    """Rows for the engine, including rows that only fill a gap."""
 
     rows: list[int] = field(default_factory=list)
     slots: list[int] = field(default_factory=list)

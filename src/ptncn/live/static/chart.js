@@ -2,7 +2,7 @@
 const dark = matchMedia("(prefers-color-scheme: dark)");
 export const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
-// The smallest step, the format of a time, and the second line where year, day or minute change.
+// The smallest step, the format of a time, and the second line of a label where the year, day or minute changes.
 const TIMES = [
   [31536000, "{YYYY}", null, null, null, null, null, null, 1],
   [2419200, "{MMM}", "\n{YYYY}", null, null, null, null, null, 1],
@@ -14,7 +14,7 @@ const TIMES = [
 
 let left = 46; // pixels for the numbers of the y axes, the same in all charts, so that their times are aligned
 
-// Numbers of an axis, with enough digits to distinguish them, in scientific notation where that is too many.
+// Numbers of an axis with enough digits to distinguish them, in scientific notation if that is too many.
 function ticks(plot, values) {
   const step = Math.abs(values[1] - values[0]) || 1;
   const largest = Math.max(...values.map(Math.abs));
@@ -31,14 +31,14 @@ function roomFor(plot, values) {
 
 const power = (value) => value.toExponential().replace("e+", "e");
 
-// A number in five digits.
+// A number with five digits.
 export function number(plot, value) {
   if (value === null || value === undefined) return "–";
   const short = Number(value.toPrecision(5));
   return short !== 0 && (Math.abs(short) >= 1e9 || Math.abs(short) < 1e-4) ? power(short) : `${short}`;
 }
 
-// Values without a neighbour, which a line alone would not show.
+// Isolated values, which a line alone would not show.
 export const isolated = (plot, series) => plot.data[series].flatMap((value, place, all) => (value !== null && (all[place - 1] ?? null) === null && (all[place + 1] ?? null) === null ? [place] : []));
 
 export function colour(name) {
@@ -73,7 +73,7 @@ export class Chart {
     this.plot.ctx.canvas.setAttribute("aria-label", `Chart: ${title}. The newest values are listed below it.`);
   }
 
-  // The legend shows the values at the pointer; without one the newest, of some series those after them.
+  // The legend shows the values at the pointer, or else the newest ones; for some series, those that follow.
   orNewest({ value: write, later = 0 }) {
     return (plot, value, series, index) => {
       const at = index ?? (this.newest === null ? null : this.newest + later);

@@ -1,4 +1,4 @@
-// Mouse, wheel and touch on a chart, turned into calls of `span`, `zoomTo`, `zoom`, `pan` and `chooseAt`.
+// Turns mouse, wheel and touch events on a chart into calls of `span`, `zoomTo`, `zoom`, `pan` and `chooseAt`.
 export function listen(plot, { span, zoomTo, zoom, pan, chooseAt }) {
   const over = plot.over;
   over.addEventListener("click", (event) => chooseAt(plot, event.offsetX));
@@ -11,8 +11,8 @@ export function listen(plot, { span, zoomTo, zoom, pan, chooseAt }) {
     else zoom(event.deltaY > 0 ? 1.25 : 0.8, share);
   }, { passive: false });
   over.addEventListener("mousedown", (event) => { if (event.shiftKey) event.stopImmediatePropagation(); }, { capture: true });
-  const fingers = new Map(); // where each finger is, or the mouse while shift is held
-  let from = null; // the times below them when the last one came or went: [time, time]
+  const fingers = new Map(); // the position of each finger, or of the mouse while Shift is held
+  let from = null; // the times below the fingers when one was last put down or lifted: [time, time]
   const places = () => {
     const box = over.getBoundingClientRect();
     const shares = [...fingers.values()].map((x) => (x - box.left) / box.width).sort((a, b) => a - b);
@@ -33,7 +33,7 @@ export function listen(plot, { span, zoomTo, zoom, pan, chooseAt }) {
     fingers.set(event.pointerId, event.clientX);
     const [start, end] = span();
     const [left, right] = places();
-    const width = right > left ? (from[1] - from[0]) / (right - left) : end - start; // two fingers zoom, one moves
+    const width = right > left ? (from[1] - from[0]) / (right - left) : end - start; // two fingers zoom, one pans
     zoomTo(from[0] - left * width, from[0] + (1 - left) * width);
   });
   for (const end of ["pointerup", "pointercancel"]) over.addEventListener(end, (event) => { if (fingers.delete(event.pointerId)) hold(); });

@@ -1,4 +1,4 @@
-// The lists of a stream. An item stays the same element while it is listed, so that a click between two updates counts.
+// The lists of a stream. An item keeps its element while it is listed, so that a click during an update is not lost.
 const LISTED = 100;
 const SCORE = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 
@@ -8,7 +8,7 @@ function element(name, properties, ...children) {
   return made;
 }
 
-// Show an item for each of `wanted`, in this order; `make(each)` makes a new one, `update(item, each)` brings it up to date.
+// Show an item for each of `wanted`, in this order. `make(each)` creates an item, `update(item, each)` updates it.
 function keep(list, wanted, name, make, update) {
   const there = new Map([...list.children].map((item) => [item.dataset.name, item]));
   const items = wanted.map((each) => {
@@ -66,7 +66,7 @@ export function listKeys(list, { keys, key: shown }, choose) {
     badge.hidden = !alarms;
     badge.textContent = alarms;
   };
-  // items keep their places while the pointer is over the list
+  // items keep their positions while the pointer is over the list
   const order = list.matches(":hover, :focus-within") ? new Map([...list.children].map((item, place) => [item.dataset.name, place])) : new Map();
   const place = ({ key }) => order.get(key) ?? Infinity;
   keep(list, order.size ? [...keys].sort((a, b) => (place(a) === place(b) ? 0 : place(a) - place(b))) : keys, ({ key }) => key, make, update);

@@ -1,4 +1,4 @@
-// Connects the page to its server and passes messages to the visible view.
+// Connects the page to its server, and passes messages to the visible view.
 import * as stream from "./stream.js";
 import * as world from "./world.js";
 
@@ -7,7 +7,7 @@ const connection = document.getElementById("connection");
 const notice = document.getElementById("notice");
 let view = null;
 let socket = null;
-let run = null; // identifies the server's run
+let run = null; // identifies the server process
 let quiet = 0;
 
 history.replaceState(null, "", location.pathname); // the token is now in a cookie; hide it from the address bar
@@ -31,7 +31,7 @@ function refuse(text) {
 function receive(message, payload) {
   if (run !== null && message.type === "hello" && message.run !== run) {
     socket.onmessage = null;
-    location.reload(); // the server was restarted, perhaps with another page
+    location.reload(); // the server was restarted and may serve the other page
   } else if (message.type === "hello") {
     run = message.run;
     view = VIEWS[message.page];
@@ -46,7 +46,7 @@ function receive(message, payload) {
   }
 }
 
-// Four bytes with the length of the header, the header, then numbers or pixels.
+// Four bytes with the length of the header, the header, and numbers or pixels.
 function unpack(buffer) {
   const length = new DataView(buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
@@ -72,7 +72,7 @@ function connect() {
   };
 }
 
-// Browsers do not say why a socket was refused, but the server tells an ordinary request.
+// Browsers do not tell a page why a socket was refused, but an ordinary request gets the reason.
 async function explain(lost) {
   const answer = await fetch(location.pathname).catch(() => null);
   if (answer?.status === 403 && lost === socket) show(`Refused: ${await answer.text()}`, "lost");

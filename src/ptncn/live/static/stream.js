@@ -7,10 +7,10 @@ const $ = (id) => document.getElementById(id);
 const [X, , ANOMALY, , DRIFT, AGAINST, TARGETS] = [0, 1, 2, 3, 4, 5, 6];
 const EACH = 6; // observed, expected, lower, upper, and the same bounds for the middle half
 const SPEEDS = ["1x", "10x", "60x", "600x", "3600x", "1/s", "5/s", "25/s", "100/s", "1000/s", "max"];
-const FEW_KEYS = 8; // in a list that needs no search
+const FEW_KEYS = 8; // a list of at most this many keys needs no search field
 const SYNC = "stream";
 const RATES = [[1, "second", 1], [1 / 60, "minute", 60], [0, "hour", 3600]];
-const ANSWERED = 400; // milliseconds after which the server has answered a press
+const ANSWERED = 400; // milliseconds within which the server answers a button press
 
 let say = () => {};
 let hello = null;
@@ -23,8 +23,8 @@ let panels = [];
 let drawn = 0;
 let pending = 0;
 let timed = false;
-let told = null; // the last alarm that was announced or already there, and when
-let since = null; // the time of day of the last row, or when the next one is due
+let told = null; // the last alarm that was announced or was there at the start, and when
+let since = null; // when the last row arrived, or when the next one is due
 let held = 0; // until when the pause button ignores the server's state, which may be older than the last press
 
 export function begin(message, sender) {
@@ -88,7 +88,7 @@ function draw() {
   drawn = performance.now();
   if (!seen) return;
   if (!seen.rows) {
-    $("window-note").textContent = seen.observations ? `There are no rows here${seen.kept ? ": those of that time are no longer kept" : ""}. “Follow now” goes back to the newest.` : "";
+    $("window-note").textContent = seen.observations ? `There are no rows here${seen.kept ? "; rows from that time are no longer stored" : ""}. “Follow now” returns to the newest.` : "";
     return;
   }
   if (timed !== seen.timed) {
@@ -98,7 +98,7 @@ function draw() {
   makePanels();
   const now = seen.span[1];
   const x = seen.series[X];
-  const ahead = x.at(-1) >= now ? seen.fan : 0; // the forecast is in sight
+  const ahead = x.at(-1) >= now ? seen.fan : 0; // whether the forecast is in view
   const later = Array.from({ length: ahead }, (_, step) => now + (step + 1) * seen.step);
   const end = view.last !== null ? (later.at(-1) ?? now) : view.end ?? now;
   const range = { min: view.last !== null ? x[0] : view.start ?? x[0], max: Math.max(end, x[0] + seen.step) };
@@ -118,9 +118,9 @@ function draw() {
   charts.copying.set([xs, past(shares)], x.length - 1);
   charts.anomaly.plot.setScale("x", range);
   charts.copying.plot.setScale("x", range);
-  const zoomed = seen.bucket > 1 ? ` Each point stands for ${seen.bucket} rows, with their lowest and highest values.` : "";
-  $("window-note").textContent = `${seen.seen.toLocaleString("en")} rows in sight, ${seen.kept.toLocaleString("en")} kept.${zoomed}`;
-  $("not-drawn").textContent = seen.not_drawn.length ? `Also learnt, but not drawn: ${seen.not_drawn.join(", ")}.` : "";
+  const zoomed = seen.bucket > 1 ? ` Each point represents ${seen.bucket} rows by their lowest and highest values.` : "";
+  $("window-note").textContent = `${seen.seen.toLocaleString("en")} rows in view, ${seen.kept.toLocaleString("en")} stored.${zoomed}`;
+  $("not-drawn").textContent = seen.not_drawn.length ? `Also learnt but not shown: ${seen.not_drawn.join(", ")}.` : "";
   const [start, stop] = [range.min, Math.min(range.max, now)];
   const query = new URLSearchParams({ start, end: stop, ...(seen.key === null ? {} : { key: seen.key }) });
   $("download").href = `download?${query}`;
@@ -136,7 +136,7 @@ function makePanels() {
     figure.className = "chart target";
     const caption = document.createElement("figcaption");
     const title = Object.assign(document.createElement("h2"), { textContent: name });
-    const ahead = hello.horizon ? `, and the next ${hello.horizon} rows. ${shades()}` : ". To see a forecast, start with --horizon 24.";
+    const ahead = hello.horizon ? `, and the next ${hello.horizon} rows. ${shades()}` : ". To see a forecast, start the command with --horizon 24.";
     caption.append(title, place ? "" : ` with its prediction${ahead}`);
     const below = document.createElement("div");
     figure.append(caption, below);
@@ -147,10 +147,10 @@ function makePanels() {
 
 function shades() {
   const share = Number((100 * hello.level).toPrecision(3));
-  return hello.middle ? `${100 * hello.middle} % of the values should lie within the dark band, ${share} % within the light one.` : `${share} % of the values should lie within the band.`;
+  return hello.middle ? `${100 * hello.middle} % of the values should lie within the dark band, and ${share} % within the light one.` : `${share} % of the values should lie within the band.`;
 }
 
-// A nearly constant line is drawn flat, without zooming into its last digits.
+// Draw a nearly constant line flat instead of zooming into its last digits.
 function valueRange(plot, low, high) {
   if (low === null) return [0, 1];
   const least = 1e-4 * Math.max(Math.abs(low), Math.abs(high)) || 1;
@@ -204,7 +204,7 @@ function copyingOptions(tint) {
   });
 }
 
-// Now, drifts and alarms across a chart.
+// Draw the present, drifts and alarms across a chart.
 function marks(plot) {
   if (!seen?.rows) return;
   const { ctx, bbox } = plot;
@@ -221,7 +221,7 @@ function marks(plot) {
   ctx.save();
   ctx.lineWidth = devicePixelRatio;
   if (inside(seen.span[1])) line(seen.span[1], colour("soft"), [2, 3]);
-  const each = seen.bucket > 1 ? 2 : 1; // thinned out, two points stand for the same rows
+  const each = seen.bucket > 1 ? 2 : 1; // in thinned-out data, two points represent the same rows
   seen.series[DRIFT].forEach((drift, index) => { if (drift && index % each === 0 && inside(seen.series[X][index])) line(seen.series[X][index], colour("drift"), [6, 4]); });
   const top = plot === charts.anomaly?.plot;
   for (const alarm of alarms.filter(isHere)) {
@@ -250,7 +250,7 @@ function triangle(ctx, x, y, tint, filled) {
 
 // Zoom and pan
 
-// The visible or just requested span, so that two quick presses move twice, however late the rows arrive.
+// The span that is visible or was just requested, so that two quick presses move twice, even if the rows arrive late.
 function span() {
   if (view.last === null) return [view.start, view.end];
   const plot = charts.anomaly.plot;
@@ -287,7 +287,7 @@ function select(plot) {
   plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
 }
 
-// The alarm that is marked nearest to a place of a chart.
+// The marked alarm that is closest to a position on a chart.
 function chooseAt(plot, offset) {
   const away = (alarm) => Math.abs(plot.valToPos(alarm.x, "x") - offset);
   const [nearest] = alarms.filter(isHere).sort((a, b) => away(a) - away(b));
@@ -312,32 +312,32 @@ function showStatus(message) {
     if (document.activeElement !== $("pace")) choosePace(message.speed);
   }
   const doing = message.problem ? `Stopped: ${message.problem}.`
-    : message.ended ? "The feed has ended; you can still look around."
+    : message.ended ? "The feed has ended, but you can still explore it."
     : message.paused ? "Paused."
     : message.observations === 0 ? "Waiting for the first row …"
     : message.silent !== null ? `No row has arrived since ${clock(-message.silent)}.`
     : message.wait !== null ? `At this speed, the next row is due at ${clock(message.wait)}.`
-    : "Each row is predicted before it arrives, then learnt from.";
+    : "Each row is predicted before it arrives, and then learnt from.";
   if (message.silent === null && message.wait === null) since = null;
   const key = message.key === null ? "" : ` Showing ${message.key}${view.key === null ? ", the key with the most severe alarms" : ""}.`;
   const rate = Math.round(1 / hello.alarm_rate).toLocaleString("en");
   const text = `${doing}${key} `;
   if ($("stream-story").firstChild?.data !== text) {
     const option = Object.assign(document.createElement("code"), { textContent: "--alarm-rate" });
-    const alarmed = [`Alarms mark the most unusual rows, about one in ${rate}, even in a calm feed; the option `, option, " sets the rate."];
+    const alarmed = [`Alarms mark the most unusual rows, about one in ${rate}, even in a calm feed; the option `, option, " sets this rate."];
     $("stream-story").replaceChildren(text, ...(message.problem ? [] : alarmed));
   }
   $("stream-story").classList.toggle("problem", message.problem !== null);
 }
 
-// Rows a second, a minute or an hour, whichever is readable.
+// Rows a second, a minute or an hour, whichever is easiest to read.
 function showRate(rate) {
   const [, unit, seconds] = RATES.find(([least]) => (rate ?? 1) >= 0.95 * least);
   $("rate-title").textContent = `Rows ${unit === "hour" ? "an" : "a"} ${unit}`;
   $("row-rate").textContent = rate === null ? "–" : (Math.round(rate * seconds * 10) / 10).toLocaleString("en");
 }
 
-// The time of day in so many seconds; it stays the same until another moment is meant.
+// The time of day this many seconds from now. It does not change with small variations of the same moment.
 function clock(seconds) {
   const moment = Date.now() + 1000 * seconds;
   if (since === null || Math.abs(moment - since) > 2500) since = moment;
@@ -359,7 +359,7 @@ function showAlarms() {
   document.title = `${open ? `(${open}) ` : ""}${$("stream-title").textContent} · ptncn live`;
   $("no-alarms").hidden = alarms.length > 0;
   const listed = listAlarms($("alarms"), alarms, chosen, { show: jumpTo, acknowledge: (alarm) => say("acknowledge", alarm.row) });
-  $("older-alarms").textContent = alarms.length > listed ? `${alarms.length - listed} older ones are not listed.` : "";
+  $("older-alarms").textContent = alarms.length > listed ? `${alarms.length - listed} older alarms are not listed.` : "";
 }
 
 // Show the cause of an alarm, and mark it in the charts and the list.
@@ -393,7 +393,7 @@ function showKeys(message) {
   const { found, keys, key_count: count } = message;
   listKeys($("keys"), message, (key) => look({ key, last: view.last ?? usual(), start: null, end: null }));
   $("find").parentElement.hidden = count <= FEW_KEYS;
-  $("more-keys").textContent = found > keys.length ? `${(found - keys.length).toLocaleString("en")} more are not listed.`
+  $("more-keys").textContent = found > keys.length ? `${(found - keys.length).toLocaleString("en")} more keys are not listed.`
     : found === 0 && count ? "No key matches." : "";
 }
 

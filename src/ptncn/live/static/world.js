@@ -3,7 +3,7 @@ import { Chart, calm } from "./chart.js";
 
 const $ = (id) => document.getElementById(id);
 const KEPT = 1500;
-const ANSWERED = 400; // milliseconds after which the server has answered a press
+const ANSWERED = 400; // milliseconds within which the server answers a button press
 const WORDS = { digits: "Digits", letters: "Letters", shapes: "Shapes", clothes: "Clothes", drawing: "My drawing" };
 const NETWORKS = {
   LSTM: "Long short-term memory", GRU: "Gated recurrent unit", RNN: "Simple recurrent network", RHN: "Recurrent highway network",
@@ -21,7 +21,7 @@ let say = () => {};
 let hello = null;
 let state = null;
 let latest = null; // the state as the server last sent it
-const held = {}; // until when a pressed button ignores the server's state
+const held = {}; // the time until which each pressed button ignores the server's state
 let points = [];
 let charts = null;
 let waiting = null;
@@ -29,7 +29,7 @@ let newest = null; // the last frame that was drawn
 let announced = null; // the last frame shown in words and curves
 let drawn = 0;
 let said = 0;
-let image = null; // one for all pictures, to create no garbage 75 times a second
+let image = null; // reused for all pictures, to avoid creating garbage 75 times a second
 
 export function begin(message, sender) {
   const again = hello !== null;
@@ -56,7 +56,7 @@ export function receive(message, payload) {
   }
 }
 
-// Pictures and curves are drawn when the browser is ready; frames that arrive in between are skipped.
+// Draw pictures and curves when the browser is ready; frames that arrive in between are skipped.
 function paint(now) {
   requestAnimationFrame(paint);
   if (waiting && state && !($("calm").checked && now - drawn < 500)) {
@@ -89,14 +89,14 @@ function drawCurves() {
   if (layers > 0) charts.surprise.set([x, column(4), column(5)]);
 }
 
-// The first errors are huge and would flatten the rest: show the current ones and those of repeating the last frame.
+// The first errors are huge and would flatten the rest, so fit the axis to recent errors and to those of repeating the last frame.
 const errorRange = (plot, low, high) => {
   const copied = (plot.data[3] ?? []).filter((value) => value !== null);
   const now = [plot.data[1]?.at(-1) ?? 0, plot.data[2]?.at(-1) ?? 0];
   return [0, Math.min(high ?? 1, Math.max(2.2, 2.2 * Math.max(0, ...copied), ...now)) * 1.05];
 };
 
-// Likewise for surprise, whose first values are far above all others.
+// Likewise for surprise: its first values are far above all others.
 const usualRange = (plot, low, high) => {
   const late = plot.data.slice(1).flatMap((series) => series.slice(Math.min(50, series.length >> 1))).filter((value) => value !== null);
   return [0, 1.15 * (late.length ? Math.max(...late) : (high ?? 1)) || 1];
@@ -290,11 +290,11 @@ function honesty() {
   const size = second.equal
     ? `Both have about the same number of weights (${count(first)} and ${count(second)}).`
     : second.weights
-      ? `The ${second.label} is smaller (${count(second)} weights against ${count(first)}): at equal size a step would take too long to watch.`
+      ? `The ${second.label} is smaller (${count(second)} weights compared with ${count(first)}), because at equal size a step would take too long to watch.`
       : `The ${second.label} has no weights to learn.`;
   const search = second.searched
     ? "Their step sizes were chosen by the same search, on worlds other than this one."
-    : second.weights ? `The step size of the P-TNCN was chosen by a search on other worlds; the ${second.label} has its default.` : "";
+    : second.weights ? `The step size of the P-TNCN was chosen by a search on other worlds; the ${second.label} uses its default.` : "";
   return `Both see the same frames in the same order, and start each scene of 60 frames with an empty state. ${size} ${search} Errors, surprise and costs are running means over about 20 frames; costs are the processor time of the learner alone, on one thread.`;
 }
 

@@ -1,4 +1,4 @@
-"""Settings, the state of a stream as one row of float64, the same for reference and kernel, and season detection."""
+"""Settings, season detection, and the state of a stream: one row of float64 that the reference and the kernel share."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Setting:
     short_lags: int = 8
     profile_lags: int = 16
     unit_lags: int = 8
-    """Lags of the nonlinear units, and steps that they forecast directly; beyond, their forecasts are fed back."""
+    """Lags of the nonlinear units, and steps that they forecast directly; for later steps, forecasts are fed back."""
     units: int = 0
     """Nonlinear units of each column."""
     forgetting: float = 0.9995
@@ -57,11 +57,11 @@ class Setting:
     """Weight of a new value in a profile."""
     level: float = 0.9
     step: float = 0.005
-    """How far a miss moves a bound, in mean absolute errors."""
+    """How far a miss moves a bound, in units of the mean absolute error."""
     widen: float = 0.02
     """Rate of the mean absolute error that scales the bounds."""
     debt: float = 0.06
-    """Logarithm of the factor by which an excess miss widens the bounds, with a memory of 2,000 rows."""
+    """Logarithm of the factor by which each miss in excess widens the bounds, with a memory of 2,000 rows."""
     trust: float = 0.9995
     """Memory of how much the mixture is trusted compared with copying the last value."""
     unit_ridge: float = 1e-3
@@ -74,7 +74,7 @@ def default_setting(columns: int, horizon: int, states: int, extra: int = 0, **o
 
 
 SWAPPED = {"regret": (1, 2), "square": (1, 2), "trust": (1, 2), "z": (0, 1), "gain": (0, 1)}
-"""Two axes of a part that change places in memory: what the kernel reads together is contiguous."""
+"""Two axes that are swapped in memory, so that what the kernel reads together is contiguous."""
 
 
 class Part(NamedTuple):
@@ -84,7 +84,7 @@ class Part(NamedTuple):
 
 
 def lay_out(setting: Setting) -> dict[str, Part]:
-    """Name, place, shape and first value of each part, in order."""
+    """Name, position, shape and initial value of each part, in order."""
     C, H, L, J = setting.columns, setting.horizon, setting.history, len(EXPERTS)
     shapes: dict[str, tuple[tuple[int, ...], float]] = {
         "count": ((), 0.0),
@@ -195,7 +195,7 @@ def fresh(streams: int, setting: Setting) -> Array:
 DIP = (0.8, 1.2)
 """A season's mean squared difference is at most this share of the largest at shorter lags: a − b / cycles seen."""
 NEAR = 1.35
-"""Among seasons within this factor of the smallest difference, the shortest is used, or a better one nearby."""
+"""Among the seasons within this factor of the smallest difference, the shortest is used, or a better one nearby."""
 CLIP = 5.0
 CUSTOMARY = (7, 12, 24, 48, 52, 96, 144, 168, 288, 336, 365, 672, 1008, 1440, 2016)
 """Lengths of days, weeks and years. Noise makes neighbouring lags hard to tell apart, so one of these is preferred if

@@ -1,4 +1,4 @@
-"""Forecast many streams at once, each never much worse than the best of several simple rules; in C or in NumPy."""
+"""Forecast many streams at once, never much worse than the best of several simple rules; in C or in NumPy."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def load() -> ctypes.CDLL | None:
 
 
 class CompiledStep:
-    """Steps the streams of one state; addresses of permanent arrays are looked up once."""
+    """Steps the streams of one state; the addresses of permanent arrays are looked up only once."""
 
     def __init__(self, library: ctypes.CDLL, setting: Setting) -> None:
         self._setting = CSetting(**{field.name: getattr(setting, field.name) for field in fields(Setting)})
         self._width = int(library.forecast_size(ctypes.byref(self._setting)))
         if self._width != width(setting):
-            raise ValueError(f"setting: the kernel does not take these sizes: {setting}")
+            raise ValueError(f"setting: the kernel does not support these sizes: {setting}")
         self._step: Callable[..., int] = library.forecast_step
         self._library = library
         self._weights = unit_weights(setting)
@@ -100,7 +100,7 @@ class CompiledStep:
         extra: Array,
         out: tuple[Array, Array, Array, Array],
     ) -> int:
-        """The first rows of the only stream, whose columns are shared by threads; returns their number."""
+        """Process the first rows of the only stream, with its columns divided among threads; return their number."""
         setting, library, count = self._setting, self._library, len(values)
         columns, horizon = setting.columns, setting.horizon
         if not len(self._room):
@@ -140,18 +140,18 @@ class CompiledStep:
 
 
 SHARE = 128
-"""Rows per thread that are worth starting it."""
+"""The fewest rows per thread that make starting it worthwhile."""
 COLUMN_SHARE = 4096
-"""Forecasts per thread that are worth starting it for some columns of a stream."""
+"""The fewest forecasts per thread that make starting it for some columns of a stream worthwhile."""
 FIRST_LOOK = 24
-"""Rows before the first search for a season; the next follow after a quarter more rows, or half of the history."""
+"""Rows before the first search for a season; the next ones follow after a quarter more rows, or half the history."""
 
 
 class Forecast(NamedTuple):
     """Predictions of B rows, and the forecasts after each, in the units of the source."""
 
     expected: Array
-    """(B, C) made before the row was seen; NaN for the first row of a stream."""
+    """(B, C) the predictions made before each row was seen; NaN for the first row of a stream."""
     mean: Array
     """(B, C, H) horizon h + 1 is at index h."""
     lower: Array
@@ -250,8 +250,8 @@ class Forecaster(StateRows):
         return out
 
     def part(self, name: str) -> Array:
-        """A named part of the state, such as `season` (streams, C, 2) or `spread` (streams, C, H), the mean absolute
-        error of late."""
+        """A named part of the state, such as `season` (streams, C, 2) or `spread` (streams, C, H), the recent mean
+        absolute error."""
         return self._views[name]
 
     def weights(self) -> Array:
@@ -300,7 +300,7 @@ class Forecaster(StateRows):
             profile[at] = np.where(np.isnan(old), part, old + self.setting.smoothing * (part - old))
 
     def _measure_drift(self, row: int, column: int, series: Array, season: int) -> None:
-        """The mean change, and growth, of a row, from whole seasons."""
+        """The mean change and growth per row, from whole seasons."""
         self._views["drift"][row, column] = np.mean(series[season:] - series[:-season]) / season
         if not np.isnan(self._views["growth"][row, column]):
             grown = np.log(series[season:] / series[:-season]).mean() / season if series.min() > 0 else np.nan

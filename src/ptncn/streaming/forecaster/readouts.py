@@ -1,4 +1,4 @@
-"""Readouts of the reference: recursive least squares over many streams, and a nonlinear autoregression."""
+"""Readouts of the NumPy reference: recursive least squares over many streams, and a nonlinear autoregression."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptncn.streaming.forecaster.layout import Array, Setting, features, unit_wei
 Rows = NDArray[np.int64]
 
 EVERY = 4
-"""Rows between reminders of the prior."""
+"""Rows between two restorations of the prior."""
 YOUNG = 20.0
 """Initial memory of readouts in rows; it grows by one with each row until forgetting takes over."""
 CLIP = 6.0
@@ -33,7 +33,7 @@ def absorb(P: Array, z: Array, mu: Array) -> tuple[Array, Array]:
 
 
 def pull(P: Array, W: Array, j: Rows, certainty: Array) -> tuple[Array, Array]:
-    """P and W after an artificial observation that weight j of each stream is 0, as in the prior."""
+    """P and W after an artificial observation that weight j of each stream is 0, as the prior says."""
     at = np.arange(len(P))
     k = P[at, j]
     q = 1.0 / (1.0 / certainty + k[at, j])
@@ -82,9 +82,9 @@ def put(array: Array, where: NDArray[np.bool_], value: Array) -> None:
 class Nonlinear:
     """Fixed random units over the last values, read out by recursive least squares.
 
-    The readout covers as many steps as there are lags; beyond, its own forecasts replace the last values.
+    The readout covers as many steps as there are lags; for later steps, its own forecasts replace the last values.
 
-    Units see values in the scales of when they started, since a readout is invalid in other scales.
+    Units see values in the scales from when they started, because a readout is invalid in other scales.
     """
 
     def __init__(self, setting: Setting) -> None:
@@ -115,7 +115,7 @@ class Nonlinear:
         W += error[..., None] * gain
 
     def _center_units(self, v: dict[str, Array], time: Rows) -> NDArray[np.bool_]:
-        """(B, C) whether there is a scale. Units restart if location or spread of the values have changed too much."""
+        """(B, C) whether there is a scale. Units restart if location or spread of the values change too much."""
         spread, span = np.sqrt(np.maximum(v["variance"], 0.0)), v["span"]
         awake = (time >= AWAKE)[:, None] & (spread > 1e-9 * (1.0 + np.abs(v["mean"]))) & (self._n > 0)
         near = (spread < span * OUTGROWN) & (spread * OUTGROWN > span) & (np.abs(v["mean"] - v["centre"]) < span)

@@ -9,33 +9,33 @@ from ptncn.streaming.forecaster.layout import LINEAR, SEASONS, Array, Setting, f
 from ptncn.streaming.forecaster.readouts import CLIP, REACH, Nonlinear, Rows, absorb_rows, put
 
 SETTLED = 8
-"""Rows before readouts learn, or half of their lags if that is more: until then there is no scale."""
+"""Rows before readouts learn, or half of their lags if that is more; there is no scale until then."""
 MEMORY = 1000
 """Memory of the scale of changes, in rows."""
 GAIN = 20.0
 """Maximum regret of an expert per row, in usual errors."""
 LASTING, LEAST_SHARE = 2000, 0.1
-"""Rows of a longer mean of the errors, and its share that a usual error has at least: where one row in a hundred tells
-experts apart, rounding on the others must not outweigh it."""
+"""Length of a longer mean of the errors, in rows, and the share of it that is the lower limit of a usual error. If only
+one row in a hundred distinguishes the experts, rounding errors on the other rows must not outweigh it."""
 MIDDLE = 0.01
 """Rate at which the median follows."""
 TINY = 1e-150
-"""Smallest usual error for comparisons: its square does not underflow."""
+"""Smallest usual error in comparisons, chosen so that its square does not underflow."""
 DRIFT = 1000
 """Memory of the mean change from one value to the next, in rows."""
 MOST_GROWTH = 3.0
 """Logarithm of the largest growth factor of a value from a season ago."""
 PRIOR, TOWARD = 2.0, 0.75
-"""For how many times its steps a horizon counts as copied before anything was seen; and where there is a season, of
-which more can be known than the last value, as moved by this share from it to the mixture."""
+"""Prior weight of copying the last value at a horizon, as a multiple of its steps; and, if there is a season, which is
+more informative than the last value, the share of that weight that goes to the mixture instead."""
 SEASONED = 400
-"""Rows after which the season itself is no reason any more: a random walk may have one by chance."""
+"""Rows after which a season no longer counts as a reason by itself, because a random walk may have one by chance."""
 FIRST_BOUND = 2.5
 LEAST_BOUND, WIDEN = 0.1, 1.2
 OWED = 2000.0
 """Memory of excess misses, in rows."""
 LATE = 24.0
-"""Steps ahead at which bounds respond half as strongly to misses, because these are known late."""
+"""Steps ahead at which bounds respond half as strongly to misses, because such misses become known late."""
 
 
 def weigh(regret: Array, square: Array) -> Array:
@@ -46,7 +46,7 @@ def weigh(regret: Array, square: Array) -> Array:
 
 
 def begins(setting: Setting, name: str) -> int:
-    """The row from which a block learns."""
+    """The row from which each block starts to learn."""
     return max(SETTLED, setting.lags // 2) if name == "long" else SETTLED
 
 
@@ -89,7 +89,7 @@ class Step:
         return len(rows)
 
     def _seasons(self, v: dict[str, Array]) -> Rows:
-        """(B, C, SEASONS) with 0 for none."""
+        """(B, C, SEASONS) the seasons, 0 for none."""
         season = v["season"]
         return np.where((season >= 1) & (season <= self.setting.history // 2), season, 0).astype(np.int64)
 
@@ -215,8 +215,8 @@ class Step:
     def _take(self, v: dict[str, Array], time: Rows, y: Array) -> None:
         """Add values to history, scale and profiles; a forecast replaces a missing value.
 
-        A profile moves where nothing was observed as it last moved where something was: the phases of a sensor that is
-        off each night would otherwise stay behind when the level changes.
+        Where nothing was observed, a profile moves by as much as it last moved where something was. Otherwise the
+        phases at which a sensor is off each night would lag behind when the level changes.
         """
         s, B, L = self.setting, len(y), self.setting.history
         missing, first = np.isnan(y), v["variance"] < 0
