@@ -11,8 +11,9 @@ import pytest
 
 from ptncn.streaming import Stream, formats, session
 from ptncn.streaming.formats import CsvWriter, JsonWriter, format_floats
+from ptncn.streaming.output import BATCH, Output, OutputError
 from ptncn.streaming.results import RunningStats
-from ptncn.streaming.session import BATCH, Output, OutputError, Session, StatusLine, can_draw, describe, sparkline
+from ptncn.streaming.session import Session, StatusLine, can_draw, describe, sparkline
 from ptncn.streaming.sources import Block
 
 

@@ -10,8 +10,8 @@ import typer
 
 from ptncn.cli.common import one_line_errors
 from ptncn.streaming.formats import FORMATS, format_of, make_writer, open_source, writable
+from ptncn.streaming.output import Output
 from ptncn.streaming.results import PICTURES, Forecast
-from ptncn.streaming.session import Output
 from ptncn.streaming.stream import forecast_from
 
 
