@@ -101,7 +101,7 @@ def usable_cores() -> int:
 
 
 def processors() -> int:
-    """Threads that computations may use: what OMP_NUM_THREADS says, or all usable cores."""
+    """Number of threads that computations may use: OMP_NUM_THREADS if it is set, otherwise all usable cores."""
     limit = os.environ.get("OMP_NUM_THREADS", "")
     return int(limit) if limit.isdecimal() and int(limit) > 0 else usable_cores()
 
