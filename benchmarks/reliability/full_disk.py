@@ -1,6 +1,7 @@
 """Fill the disk at random moments of `ptncn stream`: no good file may be lost, and the run must continue afterwards.
 
-The disk is a tmpfs of one megabyte, so this runs as root on Linux.
+The disk is a tmpfs of 32 megabytes, so this runs as root on Linux. With so many forecasts, lines are formatted and
+written in the background.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ROWS = 3_000
 @contextmanager
 def small_disk(where: Path) -> Iterator[Path]:
     where.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", where], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", where], check=True)
     try:
         yield where
     finally:
@@ -44,7 +45,7 @@ def fill(disk: Path) -> None:
 
 def stream(feed: Path, disk: Path) -> list[object]:
     every = ("--checkpoint", disk / "c.ckpt", "--checkpoint-every", 0.01, "--hidden", 8, "--resume")
-    return ["stream", feed, "--out", disk / "out.csv", "--on-error", "skip", *every]
+    return ["stream", feed, "--out", disk / "out.csv", "--horizon", 24, "--on-error", "skip", *every]
 
 
 def attempt(feed: Path, disk: Path, moment: float, whole: bytes) -> dict[str, Any] | None:

@@ -18,8 +18,10 @@ TIMES = ("started", "finished", "seconds", "peak_memory", "command")
 
 
 def stream(folder: Path) -> list[object]:
+    """With so many forecasts, lines are formatted and written in the background."""
     every = ("--checkpoint", folder / "c.ckpt", "--checkpoint-every", 0.02, "--hidden", 8)
-    return ["stream", folder.parent / "feed.csv", "--out", folder / "out.csv", "--on-error", "skip", *every]
+    wide = ("--out", folder / "out.csv", "--horizon", 24)
+    return ["stream", folder.parent / "feed.csv", *wide, "--on-error", "skip", *every]
 
 
 def train(folder: Path) -> list[object]:

@@ -36,14 +36,14 @@ def one_process(folder: Path, horizon: int, warm_up: int) -> dict[str, float]:
     files = sorted(folder.glob("*.csv"))
     stream = Stream(key="device", targets=("load",), timestamp="time", horizon=horizon)
     out = folder.parent / "bank.jsonl"
-    with out.open("w") as sink:
+    with out.open("wb") as sink:
         for number, path in enumerate(files):
             if number == warm_up:
                 began, used = time.perf_counter(), time.process_time()
             stream.source = open_source(str(path))
             writer = JsonWriter()
             while (results := stream.read(256)) is not None:
-                sink.write("".join(writer.lines(results.table())))
+                sink.write(writer.lines(results.table()))
     rows = stream.stats.observations * (len(files) - warm_up) / len(files)
     return {"rows": rows, "seconds": time.perf_counter() - began, "cpu": time.process_time() - used}
 

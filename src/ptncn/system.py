@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -113,6 +113,11 @@ def _helpers() -> ThreadPoolExecutor:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_helpers.cache_clear)  # threads stay with the parent
+
+
+def in_background(call: Callable[[], Result]) -> Future[Result]:
+    """Start a call in the pool of threads that `side_by_side` uses; one at a time leaves it enough of them."""
+    return _helpers().submit(call)
 
 
 def side_by_side(parts: int, call: Callable[[int], Result]) -> list[Result]:

@@ -13,7 +13,7 @@ from feeds import COMMAND, finish, run_here, sines, start, write_csv
 from typer.testing import CliRunner
 
 from ptncn.streaming import default_learner
-from ptncn.streaming.session import Output, OutputError
+from ptncn.streaming.output import Output, OutputError
 
 GOOD = ["time,a,b", *(f"t{index},{index}.5,{-index}" for index in range(10))]
 COPY = ("--learner", "copy")

@@ -2,15 +2,18 @@
 
 import io
 import json
+import os
+import time
 from collections import deque
 
 import numpy as np
 import pytest
 
 from ptncn.streaming import Stream, formats, session
-from ptncn.streaming.formats import JsonWriter, format_floats
+from ptncn.streaming.formats import CsvWriter, JsonWriter, format_floats
+from ptncn.streaming.output import BATCH, Output, OutputError
 from ptncn.streaming.results import RunningStats
-from ptncn.streaming.session import StatusLine, can_draw, describe, sparkline
+from ptncn.streaming.session import Session, StatusLine, can_draw, describe, sparkline
 from ptncn.streaming.sources import Block
 
 
@@ -93,10 +96,44 @@ def test_a_line_of_json_has_the_values_of_the_observation():
         assert found["observed"] == out.observed
 
 
-def test_threads_that_share_rows_write_the_same_text(monkeypatch):
-    columns = list(np.random.default_rng(3).normal(size=(4, 101)))
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    alone = format_floats(columns, [",", ";", ","], "")
-    monkeypatch.setattr("ptncn.streaming.formats.SHARE", 10)
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    assert format_floats(columns, [",", ";", ","], "") == alone
+def test_a_wide_block_is_written_in_the_background_with_the_same_bytes(tmp_path, monkeypatch):
+    rows = np.random.default_rng(0).normal(size=(300, 3))
+
+    def written(name, wide):
+        monkeypatch.setattr(session, "WIDE", wide)
+        Session(
+            Stream(rows.tolist(), horizon=4),
+            CsvWriter(),
+            out=str(tmp_path / name),
+            checkpoint=str(tmp_path / f"{name}.c"),
+        ).run()
+        return (tmp_path / name).read_bytes()
+
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    background = []
+    monkeypatch.setattr(
+        Output, "write_later", lambda output, make, call=Output.write_later: background.append(call(output, make))
+    )
+    assert written("later.csv", 1) == written("now.csv", 10**9)
+    assert len(background) == 2  # blocks of 256 rows
+
+
+def test_text_keeps_its_order_whether_it_is_made_now_or_in_the_background(tmp_path):
+    output = Output(str(tmp_path / "out"))
+    output.write("a\n")
+    output.write_later(lambda: time.sleep(0.05) or b"b\n" * BATCH)
+    output.write("c\n")
+    output.write_later(lambda: "d\n")
+    output.flush()
+    assert (tmp_path / "out").read_text() == "a\n" + "b\n" * BATCH + "c\nd\n"
+    assert output.length == 2 * BATCH + 6
+    output.close()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_an_error_in_the_background_is_raised_by_the_next_call(tmp_path):
+    output = Output("/dev/full")
+    output.write_later(lambda: b"x" * BATCH)
+    with pytest.raises(OutputError, match="/dev/full: cannot be written: No space left on device"):
+        output.write("y")
+    output.close()

@@ -10,8 +10,8 @@ import typer
 
 from ptncn.cli.common import one_line_errors
 from ptncn.streaming.formats import FORMATS, format_of, make_writer, open_source, writable
+from ptncn.streaming.output import Output
 from ptncn.streaming.results import PICTURES, Forecast
-from ptncn.streaming.session import Output
 from ptncn.streaming.stream import forecast_from
 
 
@@ -68,6 +68,7 @@ def _read_features(path: str | None, horizon: int) -> list[dict[str, object]]:
 def _write(result: Forecast, format: str | None, path: str | None) -> None:
     output, writer = Output(path), make_writer(format, path)
     table = result.table()
-    output.write(writer.header(table) + writer.lines(table))
+    output.write(writer.header(table))
+    output.write(writer.lines(table))
     output.flush()
     output.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from ptncn.cli.common import Notices, grouped, note, one_line_errors, option, pa
 from ptncn.streaming.columns import MISSING
 from ptncn.streaming.drift import ACTIONS, make_listener
 from ptncn.streaming.formats import make_writer, open_source, readable, writable
-from ptncn.streaming.options import HIDDEN, TARGET, LearnerSpec
+from ptncn.streaming.options import TARGET, LearnerSpec, hidden_sizes
 from ptncn.streaming.session import Alerts, Session, can_draw, summarise
 from ptncn.streaming.sources import StreamError
 from ptncn.streaming.storage import CheckpointLock
@@ -82,7 +83,7 @@ class Learning:
         "seasonal profiles.",
         None,
     )
-    hidden: str = option("Units of each layer.", ",".join(map(str, HIDDEN)))
+    hidden: str | None = option("Units of each layer. Default: 32,32, and 32 with --key.", None)
     lr: float | None = option("Step size; default: the learner's.", None)
     options: list[str] | None = option("Any other option of the learner, as NAME=VALUE.", None, "--option", "--set")
     seed: int = option("Seed for weight initialisation.", 0)
@@ -190,6 +191,8 @@ def stream(
         notices = Notices()
         stream, settings = make_stream(file, reading, choosing, timing, keys, learning, forecasting, drifting, notices)
         session = _make_session(stream, settings, alerting, writing, notices)
+        gc.collect()
+        gc.freeze()  # what was imported stays, so the collector need not look through it again
         with _shown(session, file, showing):
             _run(session, writing, notices)
             notices.close(None if writing.quiet else summarise(session.stream.stats))
@@ -211,7 +214,7 @@ def make_stream(
     """The stream that the options describe, and the settings that must not change when it is resumed."""
     spec = LearnerSpec(
         name=learning.learner or "ptncn",
-        hidden=_whole_numbers(learning.hidden),
+        hidden=_whole_numbers(learning.hidden) if learning.hidden is not None else hidden_sizes(keys.key is not None),
         lr=learning.lr,
         seed=learning.seed,
         options=dict(map(parse_option, learning.options or [])),

@@ -64,25 +64,36 @@ static char *put(char *out, double x) {
     return out + count + zeros + 1;
 }
 
+<<<<<<< HEAD
+static char *copy(char *out, const char *text, const int64_t *ends) {
+    const int64_t length = ends[1] - ends[0];
+    if (length == 1) *out = text[ends[0]];
+    else memcpy(out, text + ends[0], (size_t)length);
+    return out + length;
+}
+
+/* (rows, columns) numbers with `columns` − 1 texts between them, each row after its head and before its tail; NaN is
+ * written as `nothing`. Texts follow each other in memory, and text i is from ends[i] to ends[i + 1]. Returns the number
+ * of bytes written, or −1 if `room` might not suffice. */
+=======
 /* Write (rows, columns) numbers, one line per row, with `columns` − 1 texts between them, which end at `ends`; NaN is
  * written as `nothing`. Returns the number of bytes written, or −1 if `room` might not suffice. */
+>>>>>>> a35e33e28027929d989a84bb8e4628bf0550bc10
 EXPORT int64_t format_rows(
     const double *values, int64_t rows, int64_t columns, const char *between, const int64_t *ends, const char *nothing,
-    char *out, int64_t room
+    const char *heads, const int64_t *head_ends, const char *tails, const int64_t *tail_ends, char *out, int64_t room
 ) {
     const size_t empty = strlen(nothing);
-    const int64_t most = columns > 1 ? ends[columns - 2] : 0, each = empty > LONGEST ? (int64_t)empty : LONGEST;
-    if (rows < 0 || columns < 1 || room / (most + columns * each + 1) < rows) return -1;
+    if (rows < 0 || columns < 1) return -1;
+    const int64_t each = ends[columns - 1] + columns * (empty > LONGEST ? (int64_t)empty : LONGEST);
+    const int64_t sides = head_ends[rows] - head_ends[0] + tail_ends[rows] - tail_ends[0];
+    if (sides < 0 || room < sides || (room - sides) / each < rows) return -1;
     char *at = out;
     for (int64_t row = 0; row < rows; row++) {
+        at = copy(at, heads, head_ends + row);
         for (int64_t i = 0; i < columns; i++) {
             const double x = values[row * columns + i];
-            if (i) {
-                const int64_t begin = i > 1 ? ends[i - 2] : 0, length = ends[i - 1] - begin;
-                if (length == 1) *at = between[begin];
-                else memcpy(at, between + begin, (size_t)length);
-                at += length;
-            }
+            if (i) at = copy(at, between, ends + i - 1);
             if (x == x) {
                 at = put(at, x);
             } else {
@@ -90,7 +101,7 @@ EXPORT int64_t format_rows(
                 at += empty;
             }
         }
-        *at++ = '\n';
+        at = copy(at, tails, tail_ends + row);
     }
     return at - out;
 }

@@ -22,7 +22,6 @@ from ptncn.registry import Registry, unknown
 from ptncn.streaming.lines import COMPRESSIONS, LineReader
 from ptncn.streaming.readers import CsvReader, JsonReader, ParquetReader
 from ptncn.streaming.sources import Source, StreamError
-from ptncn.system import processors, side_by_side
 
 
 @dataclass(slots=True)
@@ -52,15 +51,15 @@ class Writer(Protocol):
     def header(self, table: Table) -> str:
         """The text before the first line."""
 
-    def lines(self, table: Table) -> str:
-        """A line for each row."""
+    def lines(self, table: Table) -> bytes:
+        """A line for each row, in UTF-8."""
 
 
 class CsvWriter:
     """One field per column, with flat names.
 
     >>> table = [Field("a", ("a",), [1.5, float("nan")], "exact"), Field("note", ("note",), ["x,y", None], "text")]
-    >>> print(CsvWriter().header(table) + CsvWriter().lines(table), end="")
+    >>> print(CsvWriter().header(table) + CsvWriter().lines(table).decode(), end="")
     a,note
     1.5,"x,y"
     ,
@@ -69,7 +68,7 @@ class CsvWriter:
     def header(self, table: Table) -> str:
         return ",".join(_quoted(field.name) for field in table) + "\n"
 
-    def lines(self, table: Table) -> str:
+    def lines(self, table: Table) -> bytes:
         return _lines(["", *[","] * (len(table) - 1), "\n"], table, "", _quoted, ("0", "1"))
 
 
@@ -77,7 +76,7 @@ class JsonWriter:
     """One object per line, nested by the paths of the table.
 
     >>> table = [Field("a", ("seen", "a"), [1.5, float("nan")], "exact"), Field("b", ("b",), [1, 0], "flag")]
-    >>> print(JsonWriter().lines(table), end="")
+    >>> print(JsonWriter().lines(table).decode(), end="")
     {"seen":{"a":1.5},"b":true}
     {"seen":{"a":null},"b":false}
     """
@@ -85,7 +84,7 @@ class JsonWriter:
     def header(self, table: Table) -> str:
         return ""
 
-    def lines(self, table: Table) -> str:
+    def lines(self, table: Table) -> bytes:
         root: dict[str, Any] = {}
         for index, field in enumerate(table):
             _place(root, field.path, f"\0{index}\0")
@@ -95,26 +94,50 @@ class JsonWriter:
         return _lines(parts[::2], ordered, "null", _as_json, ("false", "true"))
 
 
-def _lines(literals: list[str], table: Table, nothing: str, text: Callable[[Any], str], flags: tuple[str, str]) -> str:
-    """A line for each row: the fields of the table between the literals."""
-    columns, template, at = [], literals[0].replace("%", "%%"), 0
-    while at < len(table):
-        field, end = table[at], at + 1
+def _lines(
+    literals: list[str], table: Table, nothing: str, text: Callable[[Any], str], flags: tuple[str, str]
+) -> bytes:
+    """A line for each row: the fields of the table between the literals. The longest run of floats is most of a wide
+    table, and is written straight into the lines."""
+
+    def column(run: range) -> list[str]:
+        field = table[run.start]
         if field.kind == "float":
-            while end < len(table) and table[end].kind == "float":
-                end += 1
-            columns.append(_format_rows(_gather(table[at:end]), literals[at + 1 : end], nothing))
-        elif field.kind == "exact":
-            columns.append([nothing if value != value else repr(value) for value in np.asarray(field.values).tolist()])
-        elif field.kind == "text":
-            columns.append([nothing if value is None else text(value) for value in field.values])
-        elif field.kind == "flag":
-            columns.append([flags[bool(value)] for value in field.values])
+            return _format_rows(_gather(table[run.start : run.stop]), literals[run.start + 1 : run.stop], nothing)
+        if field.kind == "exact":
+            return [nothing if value != value else repr(value) for value in np.asarray(field.values).tolist()]
+        if field.kind == "text":
+            return [nothing if value is None else text(value) for value in field.values]
+        if field.kind == "flag":
+            return [flags[bool(value)] for value in field.values]
+        return list(map(str, field.values))
+
+    def join(before: str, runs: list[range]) -> list[bytes]:
+        """For each row, the text of the runs, with a literal before them and after each."""
+        template = before.replace("%", "%%") + "".join("%s" + literals[run.stop].replace("%", "%%") for run in runs)
+        if not runs:
+            return [before.encode()] * len(table[0].values)
+        return [(template % row).encode() for row in zip(*map(column, runs), strict=True)]
+
+    runs = _runs(table)
+    at = max(range(len(runs)), key=lambda index: len(runs[index]) * (table[runs[index].start].kind == "float"))
+    longest = runs[at]
+    if table[longest.start].kind != "float":
+        return b"".join(join(literals[0], runs))
+    heads, tails = join(literals[0], runs[:at]), join(literals[longest.stop], runs[at + 1 :])
+    values = _gather(table[longest.start : longest.stop])
+    return _write_rows(values, literals[longest.start + 1 : longest.stop], nothing, heads, tails)
+
+
+def _runs(table: Table) -> list[range]:
+    """The fields that are formatted together: successive floats, and any other field by itself."""
+    runs: list[range] = []
+    for index, field in enumerate(table):
+        if runs and field.kind == "float" == table[index - 1].kind:
+            runs[-1] = range(runs[-1].start, index + 1)
         else:
-            columns.append(list(map(str, field.values)))
-        template += "%s" + literals[end].replace("%", "%%")
-        at = end
-    return "".join([template % row for row in zip(*columns, strict=True)])
+            runs.append(range(index, index + 1))
+    return runs
 
 
 def _gather(fields: Table) -> NDArray[np.float64]:
@@ -148,41 +171,49 @@ def format_floats(columns: Sequence[Sequence[float] | NDArray[Any]], between: Se
 
 
 def _format_rows(values: NDArray[np.float64], between: Sequence[str], nothing: str) -> list[str]:
+    rows = len(values)
+    return _write_rows(values, between, nothing, [b""] * rows, [b"\n"] * rows).decode().split("\n")[:-1]
+
+
+def _write_rows(
+    values: NDArray[np.float64], between: Sequence[str], nothing: str, heads: list[bytes], tails: list[bytes]
+) -> bytes:
+    """The rows, separated by `between`, each after its head and before its tail; NaN becomes `nothing`."""
     library = _load_formatter()
     if library is None or not values.size:
         parts = [[nothing if value != value else f"{value:.9g}" for value in column.tolist()] for column in values.T]
         template = "%s" + "".join(text.replace("%", "%%") + "%s" for text in between)
-        return [template % row for row in zip(*parts, strict=True)]
+        lines = [(template % row).encode() for row in zip(*parts, strict=True)]
+        return b"".join(piece for line in zip(heads, lines, tails, strict=True) for piece in line)
     texts = [text.encode() for text in between]
-    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
     rows, width = values.shape
     empty = nothing.encode()
-    room = sum(map(len, texts)) + width * max(LONGEST, len(empty)) + 1
-    threads = min(processors(), 1 + values.size // SHARE)
-    bounds = [rows * part // threads for part in range(threads + 1)]
-
-    def write(part: int) -> list[str]:
-        """Some of the rows, by a thread."""
-        mine = values[bounds[part] : bounds[part + 1]]
-        out = np.empty(len(mine) * room, dtype=np.uint8)
-        length = library.format_rows(
-            address("values", mine, np.float64, len(mine), width),
-            ctypes.c_int64(len(mine)),
-            ctypes.c_int64(width),
-            b"".join(texts),
-            address("ends", ends, np.int64, width - 1),
-            empty,
-            address("out", out, np.uint8, len(mine) * room),
-            ctypes.c_int64(len(mine) * room),
-        )
-        assert length >= 0
-        return out[:length].tobytes().decode().split("\n")[:-1]
-
-    return [line for lines in side_by_side(threads, write) for line in lines]
+    ends, head_ends, tail_ends = map(_ends, (texts, heads, tails))
+    size = int(rows * (ends[-1] + width * max(LONGEST, len(empty))) + head_ends[-1] + tail_ends[-1])
+    out = np.empty(size, dtype=np.uint8)
+    length = library.format_rows(
+        address("values", values, np.float64, rows, width),
+        ctypes.c_int64(rows),
+        ctypes.c_int64(width),
+        b"".join(texts),
+        address("ends", ends, np.int64, width),
+        empty,
+        b"".join(heads),
+        address("ends of heads", head_ends, np.int64, rows + 1),
+        b"".join(tails),
+        address("ends of tails", tail_ends, np.int64, rows + 1),
+        address("out", out, np.uint8, size),
+        ctypes.c_int64(size),
+    )
+    assert length >= 0
+    return out[:length].tobytes()
 
 
-SHARE = 50_000
-"""Numbers that are worth a thread."""
+def _ends(texts: Sequence[bytes]) -> NDArray[np.int64]:
+    """Where texts that follow each other begin, and where the last ends."""
+    return np.cumsum([0, *map(len, texts)], dtype=np.int64)
+
+
 LONGEST = 24
 """Maximum characters of a number, as in `kernels/format.c`."""
 

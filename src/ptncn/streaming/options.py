@@ -141,6 +141,11 @@ PTNCN_OPTIONS: dict[str, Any] = {
 }
 
 
+def hidden_sizes(keyed: bool) -> tuple[int, ...]:
+    """Default units of each layer: the networks of many streams are smaller."""
+    return (32,) if keyed else HIDDEN
+
+
 @dataclass(frozen=True)
 class LearnerSpec:
     """Builds learners like `default_learner`, and can be compared and saved."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import queue
 import shlex
 import signal
-import stat
 import subprocess
 import sys
 import threading
@@ -18,93 +16,18 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from types import FrameType
 from typing import Any
 
 from ptncn.checkpoint import CheckpointError
 from ptncn.streaming.formats import Writer
 from ptncn.streaming.options import FREE_ON_RESUME
+from ptncn.streaming.output import Output
 from ptncn.streaming.results import Results, RunningStats
 from ptncn.streaming.sources import StreamError
 from ptncn.streaming.stream import Stream
-from ptncn.system import ENDINGS
-
-
-class OutputError(OSError):
-    """The output cannot be written. Lines were lost, so no checkpoint may count them as written."""
-
-
-BATCH = 1 << 16
-
-
-class Output:
-    """Collects lines and writes them in batches; `length` counts the bytes written.
-
-    Arguments:
-        path: the file; None for standard output.
-        resume_at: continue an existing file after this many bytes, and remove the rest.
-    """
-
-    def __init__(self, path: str | None, *, resume_at: int | None = None) -> None:
-        self.name = path or "standard output"
-        self.length = resume_at or 0
-        self._pending: list[str] = []
-        self._size = 0
-        self._owned = path is not None
-        try:
-            self._descriptor = self._open(path, resume_at)
-        except OSError as error:
-            raise StreamError(f"{self.name}: cannot be written: {error.strerror}") from error
-        self._regular = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
-
-    def write(self, line: str) -> None:
-        self._pending.append(line)
-        self._size += len(line)
-        if self._size >= BATCH:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write everything; after an error, `length` counts the bytes that were written."""
-        data = memoryview("".join(self._pending).encode())
-        self._pending, self._size = [], 0
-        while data:
-            try:
-                written = os.write(self._descriptor, data)
-            except BrokenPipeError:
-                raise
-            except OSError as error:
-                raise OutputError(f"{self.name}: cannot be written: {error.strerror}") from error
-            self.length += written
-            data = data[written:]
-
-    def sync(self) -> None:
-        """Flush and sync to disk."""
-        self.flush()
-        if self._regular:
-            os.fsync(self._descriptor)
-
-    def close(self) -> None:
-        if self._owned:
-            os.close(self._descriptor)
-
-    def _open(self, path: str | None, resume_at: int | None) -> int:
-        if path is None:
-            sys.stdout.flush()
-            return sys.stdout.fileno()
-        if resume_at is None:
-            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            size = os.fstat(descriptor).st_size
-            if size < resume_at:
-                os.close(descriptor)
-                raise StreamError(
-                    f"{path}: {size:,} bytes; the checkpoint was made after {resume_at:,}: the file was cut or replaced"
-                )
-            os.ftruncate(descriptor, resume_at)
-            os.lseek(descriptor, resume_at, os.SEEK_SET)
-        return descriptor
-
+from ptncn.system import ENDINGS, processors
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 20
@@ -246,6 +169,8 @@ class Alerts:
             subprocess.run(self.command, input=body, timeout=TIMEOUT, check=True, stdout=subprocess.DEVNULL)
 
 
+WIDE = 20_000
+"""Fields of a block that are worth a thread, which formats them while the next rows are read and learnt."""
 BLOCK, KEYED_BLOCK = 256, 1024
 """Maximum number of rows processed together: for one stream, and for many."""
 
@@ -351,7 +276,11 @@ class Session:
             if header != self._header:
                 output.write(header)
                 self._header = header
-        output.write(self.writer.lines(table))
+        lines = partial(self.writer.lines, table)
+        if len(results) * len(table) >= WIDE and processors() > 1:
+            output.write_later(lines)
+        else:
+            output.write(lines())
         if self._status is not None:
             self._status.update(results.steps.anomaly.tolist())
         self.watch(results)

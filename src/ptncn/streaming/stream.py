@@ -13,7 +13,7 @@ import numpy as np
 from ptncn.checkpoint import CheckpointError
 from ptncn.learner import Learner
 from ptncn.streaming.drift import Detector, DriftListener
-from ptncn.streaming.options import TARGET, StreamOptions, default_learner
+from ptncn.streaming.options import TARGET, LearnerSpec, StreamOptions, hidden_sizes
 from ptncn.streaming.processor import Processor
 from ptncn.streaming.results import Forecast, Observation, Results
 from ptncn.streaming.sources import Block, IterableSource, RowError, Source, StreamError
@@ -30,7 +30,8 @@ class Stream(Processor):
     Arguments:
         source: any iterable of arrays, lists or dicts, or a source from `open_source`.
         learner: None for the built-in forecaster, a learner, or a function that builds one for a number of inputs.
-        network: a function that builds the forecaster's network for a number of inputs.
+        network: a function that builds the forecaster's network for a number of inputs. By default it has two layers of
+            32 units, and with a key one.
         drift: a detector that watches the surprise, or a `DriftListener` with an action; not with a key.
         report: called with a one-line message whenever something is skipped, masked or left out.
         options: see `StreamOptions`, such as `horizon`, `alarm_rate`, `key` and `timestamp`.
@@ -61,7 +62,7 @@ class Stream(Processor):
         source: Source | Iterable[Any] = (),
         learner: Learner | Callable[[int], Learner] | None = None,
         *,
-        network: Callable[[int], Learner] = default_learner,
+        network: Callable[[int], Learner] | None = None,
         drift: DriftListener | Detector | None = None,
         report: Callable[[str], None] = lambda line: None,
         **options: Any,
@@ -74,6 +75,8 @@ class Stream(Processor):
         if checked.key is not None and isinstance(learner, Learner) and checked.weights == "own":
             raise ValueError("learner: own weights for each key need a function that builds learners, got a learner")
         listener = drift if drift is None or isinstance(drift, DriftListener) else DriftListener(drift)
+        if network is None:
+            network = LearnerSpec(hidden=hidden_sizes(checked.key is not None))
         super().__init__(checked, learner, network, listener, report)
         self.source: Source = source if isinstance(source, Source) else IterableSource(source)
         self._position = self.source.position()
