@@ -75,9 +75,9 @@ MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1
 
 
 def keep_freed_memory(largest: int = 8 << 20, most: int = 64 << 20) -> None:
-    """Let the process keep up to `most` bytes that it frees in pieces of up to `largest`, where the C library can.
+    """Let the process keep up to `most` freed bytes, in pieces of up to `largest`, if the C library supports this.
 
-    Work in blocks asks for the same few megabytes again and again. By default glibc returns them to the system each
+    Work in blocks allocates the same few megabytes again and again. By default glibc returns them to the system each
     time, and the page faults of the next block take as long as its computations.
     """
     with suppress(OSError, AttributeError, TypeError):  # no glibc

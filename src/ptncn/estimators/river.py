@@ -251,7 +251,7 @@ class StreamForecaster(Forecaster):
     Parameters
     ----------
     horizon
-        Steps ahead that are learnt directly; further steps are forecast from forecasts.
+        Steps ahead that are learnt directly; for further steps, forecasts are fed back.
     confidence_level
         Probability that a value lies within its interval.
     season
