@@ -116,7 +116,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def in_background(call: Callable[[], Result]) -> Future[Result]:
-    """Start a call in the pool of threads that `side_by_side` uses; one at a time leaves it enough of them."""
+    """Start a call in the thread pool of `side_by_side`; one such call at a time leaves enough threads for it."""
     return _helpers().submit(call)
 
 
