@@ -48,7 +48,7 @@ asan: setup    ## test the kernel under sanitizers, with 10,000 random sequences
 mutants: setup ## break the learning rules one at a time; a test must fail for each
 	$(BIN)/python tests/mutants.py
 
-bench: setup   ## time a learning step (a quarter of an hour; run it alone on the machine)
+bench: setup   ## time a learning step (a quarter of an hour; needs an otherwise idle machine)
 	$(BIN)/python benchmarks/step.py
 
 docs: setup    ## build the documentation into site/

@@ -1,4 +1,4 @@
-"""What a wheel must do in a fresh environment: import, learn with its kernel, save and load."""
+"""Check that a wheel works in a fresh environment: import, learn with its kernel, save and load."""
 
 import tempfile
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Fill in the tables that are made from registries and records, and keep the site self-contained.
 
-Links to files of the repository outside docs/ become plain text, and the script that lets search work from disk comes
-from the site itself, not from a content network.
+Links to files of the repository outside docs/ become plain text, and the script that lets search work from disk is
+served by the site itself instead of a content delivery network.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """Tables of the documentation that are made from registries, presets and records.
 
-A page has such a table between `<!-- table: NAME -->` and `<!-- end of table -->`. The site always shows it as it is
-now; `python docs/_tables.py` writes it to the page, for readers of the repository.
+A page has such a table between `<!-- table: NAME -->` and `<!-- end of table -->`. The site always shows the current
+table; `python docs/_tables.py` also writes it to the page, for readers of the repository.
 """
 
 import dataclasses
@@ -37,7 +37,7 @@ def code(*names):
 
 
 def learners():
-    """A row per learning rule: cells that share one share the row."""
+    """A row per learning rule: cells that share a rule share a row."""
 
     def rule(name):
         entry = LEARNERS[name]
@@ -119,7 +119,7 @@ TABLES = {make.__name__: make for make in (learners, tasks, registries, datasets
 
 
 def fill(markdown):
-    """The text of a page with its tables as they are now."""
+    """The text of a page with its current tables."""
     return BLOCK.sub(lambda found: found[1] + TABLES[found[2]]() + found[3], markdown)
 
 

@@ -33,9 +33,9 @@ ELIGIBILITY, ELSTM, LRU = "learners/traces.py", "learners/elstm.py", "learners/l
 
 class Mutant(NamedTuple):
     why: str
-    """What is wrong with it, in words."""
+    """A description of the defect."""
     file: str
-    """Within the package."""
+    """The file that it changes, relative to the package."""
     old: str
     """Occurs exactly once in the file."""
     new: str
@@ -160,7 +160,7 @@ MUTANTS = [
         transcription("ragged and bias"),
     ),
     Mutant(
-        "the bias is set to the mean again and again", STATISTICS, "return self._logits() - before",
+        "the bias is reset to the mean at every step", STATISTICS, "return self._logits() - before",
         "return self._logits()", transcription("mean and bias"),
     ),
     # Memory
@@ -200,7 +200,7 @@ MUTANTS = [
     Mutant("forecasts are taught one step late", READOUT, 'waiting["gains"][:, horizon - 2]',
         'waiting["gains"][:, max(horizon - 3, 0)]', OF_READOUT,
     ),
-    Mutant("rows that pause move on", READOUT, "moved[:-1] = torch.where(", "_ = torch.where(", OF_READOUT),
+    Mutant("paused rows advance", READOUT, "moved[:-1] = torch.where(", "_ = torch.where(", OF_READOUT),
     Mutant("spikes teach", READOUT, "if self.updates > WARM_UP:", "if False:", OF_READOUT),
     # Rules
     Mutant(
@@ -216,7 +216,7 @@ MUTANTS = [
         "for part in torch.split(before, sizes, dim=1)]", "for part in (x, *y)]", transcription(),
     ),
     Mutant(
-        "M, V, U taught with y where z was asked for", TORCH_STEP,
+        "M, V, U taught with y where z was requested", TORCH_STEP,
         "before = state.corrected if state.uncorrected is None else state.uncorrected", "before = state.corrected",
         transcription("presynaptic"),
     ),
@@ -380,14 +380,14 @@ MUTANTS = [
         "kernel: Adafactor counts each pair of rows once", MOVES, "(s < r ? 2 : 1) * gram", "gram",
         ("tests/network/test_kernel.py", "-k", "give_the_same and adafactor"),
     ),
-    Mutant("SGD promises not to grow", OPTIMIZERS, "else lr * longest", "else 0.0", OF_OPTIMIZERS),
+    Mutant("SGD reports no growth", OPTIMIZERS, "else lr * longest", "else 0.0", OF_OPTIMIZERS),
     # Max-norm
     Mutant("max-norm on the other axis", SYNAPSES, "dim=1, keepdim", "dim=0, keepdim", transcription("bites")),
     Mutant("the bound does not grow", MAXNORM, "self.bound += growth", "self.bound += 0", CAUGHT),
-    Mutant("the norms are looked at too late", MAXNORM, "self.radius * 0.999", "self.radius * 1.2", CAUGHT),
+    Mutant("the norms are checked too late", MAXNORM, "self.radius * 0.999", "self.radius * 1.2", CAUGHT),
     Mutant("the bound is the shortest row", MAXNORM, "norms.max().item()", "norms.min().item()", CAUGHT),
     Mutant(
-        "weights that someone else wrote are not looked at", APPLY, "synapses.weight._version != ball.version", "False",
+        "weights changed elsewhere are not checked", APPLY, "synapses.weight._version != ball.version", "False",
         MODULE,
     ),
     # The queue of postponed products
@@ -557,11 +557,11 @@ MUTANTS = [
         transcription("ragged and paper"),
     ),
     Mutant(
-        "kernel: an unknown optimiser is let in", CHECKS, "within(rule->optimizer, 0, OPTIMIZERS - 1)", "1",
+        "kernel: an unknown optimiser is accepted", CHECKS, "within(rule->optimizer, 0, OPTIMIZERS - 1)", "1",
         ("tests/kernels/test_boundary.py",),
     ),
     Mutant(
-        "kernel: an unknown activation is let in", CHECKS, "within(phi[k], 0, ACTIVATIONS - 1) && ", "",
+        "kernel: an unknown activation is accepted", CHECKS, "within(phi[k], 0, ACTIVATIONS - 1) && ", "",
         ("tests/kernels/test_boundary.py",),
     ),
     Mutant(
@@ -585,7 +585,7 @@ MUTANTS = [
         "T_re[i] = re[i] * T + im[i] * Ti", OF_KERNEL_MEMORY,
     ),
     Mutant(
-        "kernel: traces take in no ν", KERNEL_TRACES, "+ nu[i] * u;",
+        "kernel: traces are written without ν", KERNEL_TRACES, "+ nu[i] * u;",
         "+ u;", OF_KERNEL_MEMORY,
     ),
     Mutant(
@@ -597,11 +597,11 @@ MUTANTS = [
         "turned = re[i] * value[i] + im[i] * value_im[i]", OF_KERNEL_MEMORY,
     ),
     Mutant(
-        "kernel: rates slow what they should quicken", KERNEL_TRACES, "- pace[i] * h[part * H + i]",
+        "kernel: the gradient of the rates has the wrong sign", KERNEL_TRACES, "- pace[i] * h[part * H + i]",
         "+ pace[i] * h[part * H + i]", OF_KERNEL_MEMORY,
     ),
     Mutant(
-        "kernel: angles owe the other way", KERNEL_TRACES, "angle[i] -= h[H + i]",
+        "kernel: the gradient of the angles has the wrong sign", KERNEL_TRACES, "angle[i] -= h[H + i]",
         "angle[i] += h[H + i]", OF_KERNEL_MEMORY,
     ),
     Mutant(
@@ -609,11 +609,11 @@ MUTANTS = [
         "keep * m->weight[i] + rate * update[i]", OF_KERNEL_MEMORY,
     ),
     Mutant(
-        "kernel: unobserved rows move on", KERNEL_TRACES, "moves = NAME(is_observed)(run, r)",
+        "kernel: unobserved rows advance", KERNEL_TRACES, "moves = NAME(is_observed)(run, r)",
         "moves = 1", OF_KERNEL_MEMORY,
     ),
     Mutant(
-        "kernel: what is queued is not asked for", KERNEL_TRACES, "q[r * twice + i] += v *",
+        "kernel: products for credit leave out the queue", KERNEL_TRACES, "q[r * twice + i] += v *",
         "q[r * twice + i] += 0 * v *", OF_KERNEL_MEMORY,
     ),
     Mutant(
@@ -621,7 +621,7 @@ MUTANTS = [
         "q[i]", OF_KERNEL_MEMORY,
     ),
     Mutant(
-        "kernel: what this step queued is not sent", KERNEL_TRACES, "write.pre) write.queued += run->rows;",
+        "kernel: the updates queued in this step are left out", KERNEL_TRACES, "write.pre) write.queued += run->rows;",
         "write.pre) write.queued += 0;", OF_KERNEL_MEMORY,
     ),
     Mutant(
@@ -691,7 +691,7 @@ def run_tests(job: Job, folder: Path) -> int:
 
 
 def judge(jobs: list[Job], scratch: Path, workers: int) -> list[int]:
-    """The exit code of each."""
+    """The exit code of each job."""
     import pytest  # noqa: F401 (once, for the processes below to inherit)
     import torch
     from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

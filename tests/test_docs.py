@@ -29,7 +29,7 @@ CODE_LINK = re.compile(r"\[`([^`]+)`\]\(([^)#]+\.(?:py|c|h|inc))\)")
 MODULES = [
     name
     for name in ["ptncn", *(info.name for info in pkgutil.walk_packages(ptncn.__path__, "ptncn."))]
-    if not name.startswith("ptncn.data")  # tests/data looks after its own
+    if not name.startswith("ptncn.data")  # tests/data tests its own page
 ]
 
 

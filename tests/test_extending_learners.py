@@ -45,7 +45,7 @@ def example(monkeypatch, tmp_path):
     info.joinpath("entry_points.txt").write_text("\n".join([f"[{group}]", *lines, ""]))
     monkeypatch.syspath_prepend(str(EXAMPLE / "src"))
     monkeypatch.syspath_prepend(str(tmp_path))
-    found = Registry[Entry]("learner", group)  # ours has looked already
+    found = Registry[Entry]("learner", group)  # the global one has already loaded its entry points
     LEARNERS.add("linear-ar", found.find("linear-ar"))
     yield describe("linear-ar")
     LEARNERS.remove("linear-ar")

@@ -1,4 +1,4 @@
-"""Readings of several devices as CSV files, and the output of `ptncn stream --key` and of Spark for them."""
+"""Readings of several devices as CSV files, and the results of `ptncn stream --key` and of Spark for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCORES = ("surprise", "anomaly", "alarm", "severity")
 
 
 def write(folder: Path, *, devices: int, rows: int, files: int, seed: int) -> None:
-    """`rows` for each device, in so many files; rows of a device are in the order of time."""
+    """Write `rows` rows for each device to this number of files; the rows of a device are in order of time."""
     chance = np.random.default_rng(seed)
     values = np.sin(np.arange(rows) / 5)[:, None] + chance.normal(scale=0.1, size=(rows, devices))
     folder.mkdir(parents=True)
@@ -24,11 +24,11 @@ def write(folder: Path, *, devices: int, rows: int, files: int, seed: int) -> No
         lines += [f"{60 * i},device{d},{values[i, d].item()!r}" for i in part.tolist() for d in range(devices)]
         path = folder / f"{number:04}.csv"
         path.write_text("\n".join(lines) + "\n")
-        os.utime(path, (1e9 + number, 1e9 + number))  # Spark takes files in the order of their times
+        os.utime(path, (1e9 + number, 1e9 + number))  # Spark reads files in the order of their modification times
 
 
 def expected(folder: Path, horizon: int) -> dict[tuple[str, int], dict]:
-    """By device and number: what one process says, reading all files in their order."""
+    """By device and number, the results of one process that reads all files in order."""
     from ptncn.streaming import open_source
 
     found, counts = {}, {}
@@ -50,7 +50,7 @@ def expected(folder: Path, horizon: int) -> dict[tuple[str, int], dict]:
 
 
 def said(folder: Path) -> list[tuple[tuple[str, int], dict]]:
-    """What a query wrote, as far as its log of committed files knows it."""
+    """The output of a query, according to its log of committed files."""
     rows = []
     committed = set()
     for log in (folder / "_spark_metadata").iterdir():

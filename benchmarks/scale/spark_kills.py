@@ -37,7 +37,7 @@ def commits(folder: Path) -> int:
 def run_for_a_while(folder: Path, chance: random.Random) -> dict[str, float] | None:
     """Start the query and kill it: while it starts, or some time after its first, second or third commit.
 
-    Moments are counted in commits, because the machine may be slower one time than another. None if it ended first.
+    Moments are counted in commits, because the speed of the machine varies. None if the query ended first.
     """
     before, query, began = commits(folder), start(folder), time.monotonic()
     more = chance.choice((0, 1, 1, 2, 3))

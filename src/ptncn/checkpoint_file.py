@@ -1,7 +1,7 @@
 """The file format of checkpoints: safetensors, with everything but the tensors as JSON in its metadata.
 
-The checksum is the SHA-256 of the whole file in which the checksum's own 64 digits are zeros. Files of format 1, which
-ptncn 0.1.0 wrote, have one over text and tensors; what it leaves out of them must be exactly what 0.1.0 wrote there.
+The checksum is the SHA-256 of the whole file with the checksum's own 64 digits replaced by zeros. In files of format 1,
+written by ptncn 0.1.0, it covers only text and tensors; everything else in them must be exactly what 0.1.0 wrote.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_HEADER_BYTES = 100_000_000
 """As in safetensors."""
 BLANK = "0" * 64
 UNFIT = (LookupError, TypeError, ValueError, RuntimeError, AttributeError, ArithmeticError, MemoryError)
-"""What a damaged or forged file may raise while it is read, and while a learner is built from it."""
+"""Errors that a damaged or forged file may cause while it is read, and while a learner is built from it."""
 
 
 class CheckpointError(ValueError):

@@ -24,7 +24,7 @@ LARGEST = 1e15
 """The largest value allowed in an observation: squares of larger ones overflow in single precision."""
 
 LARGEST_SIZE = 2**53
-"""The largest number of units or rows that is computed with; far smaller ones do not fit into memory."""
+"""The largest accepted number of units or rows; far smaller numbers already exceed the memory of any machine."""
 
 
 @dataclass(slots=True)

@@ -75,9 +75,9 @@ MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1
 
 
 def keep_freed_memory(largest: int = 8 << 20, most: int = 64 << 20) -> None:
-    """Let the process keep up to `most` bytes that it frees in pieces of up to `largest`, where the C library can.
+    """Let the process keep up to `most` freed bytes, in pieces of up to `largest`, if the C library supports this.
 
-    Work in blocks asks for the same few megabytes again and again. By default glibc returns them to the system each
+    Work in blocks allocates the same few megabytes again and again. By default glibc returns them to the system each
     time, and the page faults of the next block take as long as its computations.
     """
     with suppress(OSError, AttributeError, TypeError):  # no glibc
@@ -101,7 +101,7 @@ def usable_cores() -> int:
 
 
 def processors() -> int:
-    """Threads that computations may use: what OMP_NUM_THREADS says, or all usable cores."""
+    """Number of threads that computations may use: OMP_NUM_THREADS if it is set, otherwise all usable cores."""
     limit = os.environ.get("OMP_NUM_THREADS", "")
     return int(limit) if limit.isdecimal() and int(limit) > 0 else usable_cores()
 
@@ -116,7 +116,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def in_background(call: Callable[[], Result]) -> Future[Result]:
-    """Start a call in the pool of threads that `side_by_side` uses; one at a time leaves it enough of them."""
+    """Start a call in the thread pool of `side_by_side`; one such call at a time leaves enough threads for it."""
     return _helpers().submit(call)
 
 

@@ -1,4 +1,4 @@
-"""The reference cases compute what their names say."""
+"""The reference cases compute what their names promise."""
 
 import pytest
 import torch

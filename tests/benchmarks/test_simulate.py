@@ -1,4 +1,4 @@
-"""The simulated ranks of the cost model take as long as can be worked out by hand."""
+"""The simulated ranks of the cost model take as long as calculated by hand."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ def test_a_rank_waits_for_the_latest_message():
     assert simulated([exchange(0, 1.0), exchange(1, 3.0)], network, cores=2) == pytest.approx([3 + 1 + 0.5 + 1, 4.0])
 
 
-def test_messages_are_work_of_both_ends_and_so_is_sleeping():
+def test_messages_cost_both_ends_work_and_so_does_sleeping():
     network = Network(wait=0.1, message=0.2, byte=0.004)
     half = (0.2 + 100 * 0.004) / 2
     ends = simulated([exchange(0, 1.0), exchange(1, 3.0)], network, cores=2)
     assert ends == pytest.approx([3 + half + 0.1 + half + 1, 3 + half + half + 1])
 
 
-def test_what_leaves_after_a_pause_leaves_at_once():
+def test_messages_after_a_pause_leave_at_once():
     sends = [["compute", 9.0], *(["send", number, [[1, 100.0]]] for number in (1, 2, 3))]
     waits = [["wait", [[0, 1], [0, 2], [0, 3]]]]
     network = Network(wait=0.0, message=0.0, byte=0.0, a_byte=0.01, burst=200.0)
     assert simulated([sends, waits], network, cores=2) == pytest.approx([9.0, 10.0])
 
 
-def test_ranks_share_cores_by_turns():
+def test_ranks_take_turns_on_a_core():
     alike = [[["compute", 2.0]]] * 3
     assert max(simulated(alike, FREE, cores=2, slice_=0.01)) == pytest.approx(3.0, abs=0.02)
     assert simulated([[["compute", 2.0]]] * 2, FREE, cores=1, slice_=5.0) == [2.0, 4.0]
@@ -42,6 +42,6 @@ def test_ranks_that_compute_at_once_slow_each_other_down():
     assert ends == pytest.approx([1.5, 1.5 + 2.0])
 
 
-def test_a_message_that_nobody_sends_is_an_error():
-    with pytest.raises(ValueError, match="nobody sends"):
+def test_a_message_that_no_rank_sends_is_an_error():
+    with pytest.raises(ValueError, match="no rank sends"):
         simulated([[["wait", [[1, 1]]]], [["compute", 1.0]]], FREE, cores=2)

@@ -78,7 +78,7 @@ def results_table() -> str:
     text = (
         "Lower is better. Size `paper` has the paper's data and number of units, with the preset `best` as it was when "
         "the runs were made: RMSprop for letters; for text one layer and a memory of 256, which the paper's network "
-        f"does not have. Of digits the LSTM had {lstm} epochs and the P-TNCN {ptncn}. Each record has its options. "
+        f"does not have. On digits, the LSTM had {lstm} epochs and the P-TNCN {ptncn}. Each record lists its options. "
         "Size `laptop` has at most half the units and a fifth of the data, in one pass: about an hour per table. "
         "[docs/results](docs/results/README.md) has every row, with epochs, significance tests, and what did not "
         "reproduce."

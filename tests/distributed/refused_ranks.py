@@ -1,4 +1,4 @@
-"""A rank that differs from the others in one thing after another, and prints what is said about it."""
+"""A rank that differs from the others in one respect after another, and prints each error."""
 
 from __future__ import annotations
 

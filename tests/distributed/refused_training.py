@@ -1,4 +1,4 @@
-"""`ptncn train --ranks` with other data on each rank, as on hosts of their own."""
+"""`ptncn train --ranks` with different data on each rank, as on separate hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lost rank: all start again from the last checkpoint. A lost launcher: its ranks end by themselves."""
+"""If a rank is lost, all start again from the last checkpoint. If the launcher is lost, its ranks end."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PARENT = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.ar
 CHILD = "from ptncn.system import end_with_parent as e; import time; e(1); print(1, flush=True); time.sleep(600)"
 
 
-def test_a_process_does_not_outlive_what_started_it():
+def test_a_process_does_not_outlive_its_parent():
     parent = subprocess.Popen([sys.executable, "-c", PARENT, CHILD], stdout=subprocess.PIPE, text=True)
     assert parent.stdout.readline() == "1\n"
     parent.kill()

@@ -129,7 +129,7 @@ def test_a_copying_forecaster_forecasts_the_last_value() -> None:
     assert model.forecast(2) == [0.0, 0.0]
     for y in [1.0, 5.0, 2.5] * 50:
         model.learn_one(y)
-    # not exactly: the scale moves a little between seeing a value and saying it again
+    # not exactly: the scale changes slightly between seeing a value and repeating it
     assert model.forecast(2) == pytest.approx([2.5, 2.5], abs=0.02)
 
 
@@ -238,7 +238,7 @@ def test_scores_become_alarms_in_rivers_filter() -> None:
 
 
 def switching(seed: int) -> list[list[float]]:
-    """A noisy wave that is faster and noisier from its 1500th row on."""
+    """A noisy wave that becomes faster and noisier at its 1500th row."""
     noise = np.random.default_rng(seed).normal(size=1800)
     return [[math.sin(t / 5) + 0.1 * noise[t] if t < 1500 else math.sin(t / 2) + 0.5 * noise[t]] for t in range(1800)]
 
@@ -319,7 +319,7 @@ def test_each_key_is_forecast_independently() -> None:
     xs = [{"pump": "south", "rain": 1.0}] * 3
     assert together.forecast(3, xs) == alone.forecast(3, xs)
     assert together.forecast(2, [{"pump": "west"}] * 2) == [{"flow": 0.0, "depth": 0.0}] * 2
-    with pytest.raises(ValueError, match="which series"):
+    with pytest.raises(ValueError, match="names the series"):
         together.forecast(2)
 
 

@@ -90,7 +90,7 @@ def test_without_targets_the_next_row_is_forecast() -> None:
 
 def test_a_copying_learner_repeats_each_row() -> None:
     model = small(learner="copy", target="level").fit(WAVES[:50])
-    # not exactly: the scale moves a little between seeing a row and saying it again
+    # not exactly: the scale changes slightly between seeing a row and repeating it
     assert model.predict(WAVES[50:60]) == pytest.approx(WAVES[50:60], abs=0.1)
 
 

@@ -1,4 +1,4 @@
-"""Recipes for other engines say what one process says; with an engine's package, the engine itself runs too."""
+"""Recipes for other engines give the results of a single process; if an engine is installed, it runs too."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_flink_keeps_states(expected):
     assert [out.forecast for out in found] == expected
 
 
-def test_ray_actors_go_on_from_the_states_they_handed_out(expected):
+def test_ray_actors_continue_from_the_states_that_they_returned(expected):
     worker = recipe("ray_actors").Worker()
     found = [out for row in ROWS[:12] for out in worker.process([row])]
     worker = recipe("ray_actors").Worker(worker.states())
@@ -76,7 +76,7 @@ def needs(package: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "package"), [("flink", "pyflink"), ("ray_actors", "ray")])
-def test_the_engine_runs_where_its_package_is(name, package):
+def test_the_engine_runs_if_its_package_is_installed(name, package):
     needs(package)
     done = subprocess.run([sys.executable, str(RECIPES / f"{name}.py")], capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -88,7 +88,7 @@ def test_the_engine_runs_where_its_package_is(name, package):
 
 @pytest.fixture
 def cluster() -> SimpleNamespace:
-    """The mock cluster that librdkafka brings along: real sockets, with the rows in the topic `readings`."""
+    """The mock cluster included in librdkafka: real sockets, with the rows in the topic `readings`."""
     needs("confluent_kafka")
     from confluent_kafka import Producer
 
@@ -103,7 +103,7 @@ def cluster() -> SimpleNamespace:
 
 
 def by_device(outs: Iterable[tuple[str, Any]]) -> dict[str, list]:
-    """Partitions of a topic come in any order, and the rows of a device in theirs."""
+    """Partitions of a topic arrive in any order, but the rows of a device stay in order."""
     found: dict[str, list] = {}
     for device, forecast in outs:
         found.setdefault(device, []).append(forecast)
@@ -132,7 +132,7 @@ def test_quix_streams_reads_a_cluster(expected, cluster, tmp_path):
     from quixstreams.models.topics import TopicConfig, TopicManager
 
     class Admin:
-        """The mock cluster says nothing of how its topics are set up."""
+        """The mock cluster does not report the configuration of its topics."""
 
         def inspect_topics(self, names: list[str], timeout: float | None = None) -> dict[str, TopicConfig]:
             settings = {"cleanup.policy": "delete", "retention.ms": "-1"}

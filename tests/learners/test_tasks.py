@@ -1,7 +1,7 @@
 """Every learner solves tasks that the trivial ones cannot: sines, letters of a text, bouncing digits.
 
-Each learns for one pass and is then tested frozen on other sequences. The stated errors lie below those of the
-trivial learners, which a test of its own makes sure of; the errors reached when they were set are beside them.
+Each learner learns for one pass and is then tested with frozen weights on other sequences. The limits lie below the
+errors of the trivial learners, which a separate test checks; comments give the errors reached when the limits were set.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Task:
     batches: int
     """Batches to learn from."""
     make: Callable[[int, bool], list[Tensor]]
-    """(T, B, n) as many batches as asked for, for training or else for testing."""
+    """(T, B, n) a number of batches, for training or for testing."""
     stated: float
-    """What every learner must reach: squared error of a Gaussian, else nats, a frame."""
+    """The limit that every learner must reach, per frame: squared error for a Gaussian output, otherwise nats."""
     network: dict[str, Any]
-    """Options of the P-TNCN; its local rules want other ones for each kind of data."""
+    """Options of the P-TNCN, because its local rules need different ones for each kind of data."""
 
 
 def sines(count: int, training: bool) -> list[Tensor]:

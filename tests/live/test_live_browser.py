@@ -1,4 +1,4 @@
-"""The live page in a real browser: every control does what it says."""
+"""The live page in a real browser: every control does what its label promises."""
 
 import time
 from contextlib import contextmanager
@@ -147,7 +147,7 @@ def test_it_fits_the_screen_in_light_and_dark_and_loads_nothing_from_elsewhere(r
     assert all(each.startswith((url, url.replace("http", "ws"))) for each in window.requests())
 
 
-def test_every_control_of_the_world_does_what_it_says(window, world):
+def test_every_control_of_the_world_does_what_its_label_promises(window, world):
     page, url = world
     window.emulate(1280)
     window.open(url)
@@ -209,7 +209,7 @@ def test_pictures_change_while_the_world_runs_and_the_keyboard_pauses_it(window,
     wait(lambda: page.paused)
     number = page.number
 
-    def step():  # again where the page has not heard of the pause yet
+    def step():  # repeated in case the page does not know of the pause yet
         window.run("document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'n', bubbles: true}))")
         return page.number > number
 
@@ -234,7 +234,7 @@ def test_visitors_draw_with_a_finger_or_the_keyboard(window, world):
         click(window, "#pad-use")
         wait(lambda: page.world.drawing is not None)
         rows, columns = np.nonzero(page.world.drawing.pixels[0] == 255)
-        assert columns.min() <= 3  # the whole way, as one line
+        assert columns.min() <= 3  # a single line across the pad
         assert columns.max() >= 24
         assert set(np.diff(np.unique(columns))) == {1}
         assert set(rows) <= {13, 14, 15}
@@ -243,7 +243,7 @@ def test_visitors_draw_with_a_finger_or_the_keyboard(window, world):
     keys = "".join(f"p.dispatchEvent(new KeyboardEvent('keydown', {{key: {key!r}}}));" for key in ("ArrowUp", " "))
     window.run(f"const p = document.getElementById('pad'); p.focus(); {keys}")
     click(window, "#pad-use")
-    wait(lambda: (page.world.drawing.pixels == 255).sum() == 4)  # one dab of the pen
+    wait(lambda: (page.world.drawing.pixels == 255).sum() == 4)  # one dot of the pen
 
 
 def rows_in_sight(window):

@@ -85,7 +85,7 @@ class Clock:
 
 
 def replayed(pace, clock, times, seconds, tick=0.01):
-    """When each row of a recording is given, with a look at the pace every `tick` seconds."""
+    """When each row of a recording is returned, asking the pace every `tick` seconds."""
     given = []
     for _ in range(round(seconds / tick)):
         due = pace.due(256)
@@ -99,7 +99,7 @@ def replayed(pace, clock, times, seconds, tick=0.01):
 def test_a_recording_is_replayed_at_sixty_times_its_speed():
     clock = Clock()
     given = replayed(Pace("60x", clock), clock, [0.0, 60, 90, 180, 240], 6)
-    assert np.allclose(given, [0, 0, 1, 1.5, 3], atol=0.05)  # a row comes when the one before it is due
+    assert np.allclose(given, [0, 0, 1, 1.5, 3], atol=0.05)  # a row is returned when the one before it is due
 
 
 def test_a_recording_is_replayed_in_rows_per_second():
@@ -119,7 +119,7 @@ def test_steps_that_are_always_long_are_waited_for_and_a_gap_among_them_is_not()
     clock = Clock()
     times = [0.0, 60, 120, 180, 90_000, 90_060]
     given = replayed(Pace("1x", clock), clock, times, 400, tick=0.1)
-    assert np.allclose(given, [0, 0, 2, 62, 122, 124], atol=0.5)  # how long a step is shows only after two of them
+    assert np.allclose(given, [0, 0, 2, 62, 122, 124], atol=0.5)  # the usual step is known only after two steps
 
 
 def test_a_pace_reports_when_the_next_row_is_due():

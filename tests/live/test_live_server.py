@@ -1,4 +1,4 @@
-"""The server: access, rejected requests, and slow visitors, who delay neither the learner nor other visitors."""
+"""The server: access, rejected requests, and slow visitors, which delay neither the learner nor other visitors."""
 
 import asyncio
 import base64
@@ -302,7 +302,7 @@ def test_the_learners_compute_the_same_bytes_with_and_without_visitors(page, vis
 
 
 def test_a_visitor_who_never_reads_misses_frames_and_uses_no_memory(page):
-    """Only one frame waits for a browser that is stuck, besides what the system's buffers hold."""
+    """Only one frame waits for a stuck browser, in addition to those in the system's buffers."""
 
     class Stuck:
         def __init__(self):

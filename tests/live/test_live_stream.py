@@ -101,7 +101,7 @@ def test_the_forecast_is_that_of_the_last_row(seen):
 
 @pytest.mark.parametrize("block", [1, 7, 256])
 def test_the_inner_bounds_cover_the_middle_half_of_the_values(block):
-    """Errors with heavy tails, twice as large above as below: their quartiles are known, whatever the bounds are."""
+    """Heavy-tailed errors, twice as large above as below; their quartiles are known and independent of the bounds."""
     errors = np.random.default_rng(2).laplace(size=(8192, 1))
     observed = np.where(errors > 0, 2 * errors, errors)
     made = np.tile(np.array([0.0, -3.0, 9.0])[:, None], (8192, 2, 1, 1))  # forecast, lower, upper of two steps

@@ -21,7 +21,7 @@ def waves(steps: int, rows: int = 1, noise: float = 0.1) -> torch.Tensor:
 
 
 def closed_form(features, targets, horizon, forgetting, ridge):
-    """Weighted ridge regression of observations at s + horizon − 1 on the features of step s, with the prior rows."""
+    """Weighted ridge regression of the observations at s + horizon − 1 on the features of step s, with prior rows."""
     F = features.shape[-1]
     A, b = ridge * torch.eye(F, dtype=torch.float64), torch.zeros(F, targets.shape[-1], dtype=torch.float64)
     for s in range(1, len(features) - horizon + 1):

@@ -102,7 +102,7 @@ def test_threads_with_separate_states_do_not_affect_each_other():
 
 
 def test_no_update_is_lost_when_threads_take_the_first_steps_together(monkeypatch):
-    """The kernel, the views of the weights and the queues are built once, by whichever thread is first."""
+    """The kernel, the views of the weights and the queues are built once, by the thread that comes first."""
     monkeypatch.setattr(factors, "LARGE", 0)
     x = frames(1, 1, 30)[0]
     alone = PTNCN(30, [40, 20], first_frame=True)
@@ -263,7 +263,7 @@ def test_parameters_of_another_shape_or_type_are_rejected():
 @pytest.mark.parametrize("optimizer", ["momentum", "nesterov", "rmsprop", "adam", "adafactor"])
 @pytest.mark.parametrize("replace", [False, True])
 def test_learning_uses_moments_that_were_rebound(optimizer, replace):
-    """Through `.data` as through a new buffer: the kernel had written on into memory that was no longer theirs."""
+    """Rebound through `.data` or as a new buffer: the kernel once kept writing into their former memory."""
     net, plain = (PTNCN(6, [5, 4], dtype="float64", optimizer=optimizer, lr=0.01) for _ in range(2))
     plain.compiled = False
     state, twin = net.begin(2), plain.begin(2)
@@ -276,7 +276,7 @@ def test_learning_uses_moments_that_were_rebound(optimizer, replace):
                         setattr(held, name, moment * 0.5)
                     else:
                         moment.data = moment.data * 0.5
-            torch.full((1000,), 1e300, dtype=torch.float64)  # takes the place of what was freed
+            torch.full((1000,), 1e300, dtype=torch.float64)  # reuses the freed memory
         net.step(x, state)
         plain.step(x, twin)
     for name, weight in plain.synapses().items():
@@ -358,7 +358,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_a_forked_process_continues_with_the_network_of_its_parent(optimizer, either_path):
-    """OpenMP's threads stay behind; the kernel does without them, where PyTorch's own operations would hang."""
+    """OpenMP's threads do not survive a fork. The kernel works without them; PyTorch's own operations would hang."""
     if either_path == "pytorch":
         pytest.skip("PyTorch hangs in a process that was forked after a parallel operation")
     done = subprocess.run([sys.executable, "-c", FORK, optimizer], capture_output=True, text=True, check=False)
@@ -380,7 +380,7 @@ def test_a_tensor_with_a_shrunk_storage_is_rejected(part):
 
 
 def test_a_lazily_negated_observation_is_read_with_its_sign():
-    """The imaginary part of a conjugate is negated when it is read; its memory holds the other sign."""
+    """The imaginary part of a conjugate is negated when it is read; its memory holds the opposite sign."""
     net, plain = PTNCN(1, [2], output="gaussian"), PTNCN(1, [2], output="gaussian")
     state, twin = net.begin(1), plain.begin(1)
     x = torch.full((1, 1), 0.5j).conj().imag

@@ -1,4 +1,4 @@
-"""The first sequences of the random walk over the public calls; `make asan` takes 10,000 under sanitizers."""
+"""The first sequences of a random walk over the public calls; `make asan` runs 10,000 under sanitizers."""
 
 import pytest
 

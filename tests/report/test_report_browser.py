@@ -55,7 +55,7 @@ def test_everything_is_there_and_nothing_overflows(width, scheme, window, report
     pictures = window.run("return [...document.images].map(i => [i.alt, i.naturalWidth, i.naturalHeight])")
     names = {path.stem for path in (report / "figures").iterdir()}
     films = {path.stem for path in (report / "figures").glob("*.gif")}
-    assert len(pictures) == len(names) + len(films)  # a film has a still beside it
+    assert len(pictures) == len(names) + len(films)  # a film comes with a still
     assert all(alt and wide > 0 and high > 0 for alt, wide, high in pictures)
     assert window.run("return document.documentElement.scrollWidth") <= width
     ground = window.run("return getComputedStyle(document.body).backgroundColor")

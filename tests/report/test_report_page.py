@@ -84,7 +84,7 @@ def test_the_page_uses_neither_network_nor_scripts(page):
 
 def test_every_picture_has_alternative_text_and_a_size(page):
     pictures = Outline(page).all("img")
-    assert len(pictures) == 3  # the film has a still beside it
+    assert len(pictures) == 3  # the film comes with a still
     for each in pictures:
         assert each["alt"]
         assert int(each["width"]) > 0

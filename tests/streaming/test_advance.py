@@ -1,4 +1,4 @@
-"""Streams whose state is kept by other systems continue bit for bit, however they are interleaved."""
+"""Streams with states stored by other systems continue bit for bit, however they are interleaved."""
 
 from __future__ import annotations
 

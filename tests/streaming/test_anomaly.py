@@ -85,8 +85,12 @@ def test_the_rarity_of_a_value_outside_the_range_grows_with_rows_and_distance(sh
 
 def test_recurring_events_of_the_same_kind_count_for_less():
     values, jumps = np.arange(6001.0) % 2, np.arange(600, 6000, 600)
-    values[jumps] = 1.5 ** np.arange(1, len(jumps) + 1)  # each outside of the range by half of it
-    options = {"level_weight": 0.0, "quiet_weight": 0.0, "bulk": 600.0}  # which bounds the nines of a record, too
+    values[jumps] = 1.5 ** np.arange(1, len(jumps) + 1)  # each leaves the range by half of it
+    options = {
+        "level_weight": 0.0,
+        "quiet_weight": 0.0,
+        "bulk": 600.0,
+    }  # the last one also limits the nines of a record
     scores = score(values, values, **options)
     np.testing.assert_allclose(scores.unusual[jumps], np.log10(6000) / (np.log10(6000) + 3), rtol=1e-2)
     before, faded = 0.0, (1 - 1 / 600) ** 600
@@ -102,7 +106,7 @@ def test_an_event_of_another_kind_counts_in_full():
     values[1000:5000:200] += 9.0  # points of the same height
     repeated = score(values).anomaly[4800]
     values[4800] = 0.0
-    values[4800:4830] = values[4799]  # and then nothing moves
+    values[4800:4830] = values[4799]  # then nothing moves
     assert repeated < 0.5 < score(values).anomaly[4800:4840].max()
 
 

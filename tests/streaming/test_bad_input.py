@@ -57,9 +57,9 @@ class TestEachBadLine:
         code, lines, said = run(self.feed(what), "--max-line", "2000", "--checkpoint", str(tmp_path / "c"))
         assert code == 1
         assert BAD[what][1] in said
-        assert len(lines) == 5  # what was accepted before is all there
+        assert len(lines) == 5  # every line accepted before it was written
         code, lines, _ = run(GOOD, "--max-line", "2000", "--checkpoint", str(tmp_path / "c"), "--resume")
-        assert code == 0  # and the checkpoint is good: mend the file, and it goes on
+        assert code == 0  # the checkpoint is good: once the file is fixed, the stream continues
         assert [line["index"] for line in lines] == list(range(10))
 
     def test_skip(self, run, what):
@@ -149,7 +149,7 @@ class TestOutput:
         )
         assert result.exit_code == 1
         assert "/dev/full: cannot be written: No space left on device" in result.stderr
-        assert not (tmp_path / "c").exists()  # no line was written: none is said to be
+        assert not (tmp_path / "c").exists()  # no line was written, so no checkpoint may count one
 
     def test_bytes_written_before_the_disk_was_full_are_counted(self, tmp_path, monkeypatch):
         output = Output(str(tmp_path / "o"))

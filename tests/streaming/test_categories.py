@@ -1,4 +1,4 @@
-"""Labels that a stream predicts depend neither on where blocks end nor on other keys."""
+"""The labels that a stream predicts depend neither on block boundaries nor on other keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROLES = {
 
 
 def rows(devices: str, seed: int = 1) -> list[dict]:
-    """Devices in turns; new modes appear as time goes on, in another order for each device."""
+    """Devices in turn; new modes appear over time, in a different order for each device."""
     chance = np.random.default_rng(seed)
     return [
         {

@@ -1,4 +1,4 @@
-"""The default engine of a stream: bounds, features, blobs, changed options, and feeds that used to break it."""
+"""The default engine of a stream: bounds, features, blobs, changed options, and feeds that once broke it."""
 
 import json
 import math

@@ -19,7 +19,7 @@ COMMAND = ("--learner", "ptncn", "--hidden", "8", "--lr", str(USUAL), "--drift",
 
 @pytest.fixture(scope="module")
 def feed(tmp_path_factory):
-    """A noisy wave that is faster, and noisier, from its 900th row on."""
+    """A noisy wave that becomes faster and noisier at its 900th row."""
     noise, t = np.random.default_rng(1).normal(size=LENGTH), np.arange(LENGTH)
     wave = np.where(t < SWITCH, np.sin(t / 5) + 0.1 * noise, np.sin(t / 2) + 0.5 * noise)
     return write_csv(tmp_path_factory.mktemp("feed") / "x.csv", wave[:, None])

@@ -34,7 +34,7 @@ def test_the_readout_of_each_horizon_is_the_ridge_regression_on_all_pairs_seen()
         origins = np.arange(8, len(series) - horizon)
         Z = np.array(features)[8:]
         targets = (series[origins + horizon, 0] - series[origins, 0]) / np.array(scales)[origins]
-        # P has absorbed the features of the last rows, too, but no target of theirs: the weights have not moved
+        # P has absorbed the features of the last rows too, but the weights have not, since their targets are missing
         known = Z[: len(origins)]
         ridge = np.linalg.solve(known.T @ known + setting.ridge * np.eye(Z.shape[1]), known.T @ targets)
         np.testing.assert_allclose(forecaster.part("long.W")[0, 0, horizon - 1], ridge, rtol=1e-8, atol=1e-10)
@@ -409,7 +409,7 @@ def test_the_median_is_forecast_if_nothing_else_is_predictable():
     draw = np.random.default_rng(0)
     values = np.where(draw.random(2000) < 0.05, draw.gamma(2, size=2000), 0.0)  # mostly zero
     errors = np.abs(values[1012:] - ahead_of(values, 12)[1000:-12, -1])
-    assert errors.mean() < 1.05 * np.abs(values[1012:]).mean()  # copying has twice as much
+    assert errors.mean() < 1.05 * np.abs(values[1012:]).mean()  # copying has twice the error
 
 
 def test_a_growing_season_is_extrapolated():

@@ -92,7 +92,7 @@ class TestBrokenCheckpoints:
         broken = content[:at] + bytes([content[at] ^ flip]) + content[at + 1 :]
         whole = tmp_path_factory.mktemp("whole") / "c"
         whole.write_bytes(content)
-        # a byte that only says which version wrote the file may change
+        # bytes that only name the version that wrote the file may change
         self.check(tmp_path_factory.mktemp("flip") / "c", broken, forecast_from(whole, 2).rows)
 
     @given(length=st.integers(0, 10**6))

@@ -71,12 +71,14 @@ class TestPromises:
         readings = feed(gauge, rows)
         assert np.isnan(readings[50][SURPRISE][0])
         assert np.isnan(readings[50][PARTS]).all()
-        assert readings[51][SURPRISE][0] == pytest.approx(2 * readings[51][PARTS][0, 0])  # the other stands for it
+        assert readings[51][SURPRISE][0] == pytest.approx(
+            2 * readings[51][PARTS][0, 0]
+        )  # the other target is scaled up
         assert readings[51][PARTS][0, 1] == 0
 
     def test_an_unknown_slot_is_rejected(self, compiled):
         if not compiled:
-            pytest.skip("numpy raises an IndexError of its own")
+            pytest.skip("NumPy raises its own IndexError")
         if load() is None:
             pytest.skip("the kernel is not built")
         with pytest.raises(ValueError, match="slots: expected 0 to 0, got"):

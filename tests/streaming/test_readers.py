@@ -110,7 +110,7 @@ class TestFollow:
         follow = self.follow(path)
         assert follow() == "1"
         with open(path, "a") as more:
-            more.write("2\n3")  # written in the last moment, without a line break
+            more.write("2\n3")  # written at the last moment, without a line break
         os.rename(path, path + ".1")
         file("a\n4\n")
         assert [follow() for _ in range(3)] == ["2", "3", "4"]
@@ -150,7 +150,7 @@ class TestCompressed:
 
     @pytest.fixture(params=["gz", "zst"])
     def path(self, file, request):
-        if request.param == "gz":  # two streams one behind another, as `cat a.gz b.gz` gives
+        if request.param == "gz":  # two streams in succession, as from `cat a.gz b.gz`
             half = len(self.CONTENT) // 2
             return file(gzip.compress(self.CONTENT[:half]) + gzip.compress(self.CONTENT[half:]), "x.csv.gz")
         zstandard = pytest.importorskip("zstandard")

@@ -1,6 +1,6 @@
 """An interrupted and resumed stream writes the same bytes as one that was never interrupted.
 
-PTNCN_KILLS says how many times the processes are killed at random moments; 20 take some minutes.
+PTNCN_KILLS sets how many times the processes are killed at random moments; 20 kills take a few minutes.
 """
 
 import os
@@ -55,7 +55,7 @@ def test_killed_at_random_moments_the_bytes_are_the_same(feed, tmp_path, kill):
             time.sleep(0.002)
         process.send_signal(number)
         code, said = finish(process)
-        assert code in (0, -number, 128 + number), said  # 0: it was quicker than the signal
+        assert code in (0, -number, 128 + number), said  # 0: it ended before the signal
     run_here(*command)
     assert out.read_bytes() == whole
 

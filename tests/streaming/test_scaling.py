@@ -1,4 +1,4 @@
-"""Scaling: location 0 and scale 1 for ordinary values, whatever the others do."""
+"""Scaling: location 0 and scale 1 for ordinary values, regardless of outliers."""
 
 import numpy as np
 import pytest

@@ -188,7 +188,7 @@ class TestAlarms:
         planted[2000::200] = True  # one in two hundred
         rows[planted, 1] += np.where(np.arange(planted.sum()) % 2, 1.0, -1.0)
         alarms = np.array([out.alarm for out in Stream(rows, DEFAULT, alarm_rate=0.01)])
-        after = np.roll(planted, 1) | np.roll(planted, 2)  # the way back from an anomaly is one, too
+        after = np.roll(planted, 1) | np.roll(planted, 2)  # the return to normal is an anomaly too
         counted = (np.arange(8000) >= 2000) & ~after
         recall = alarms[planted].mean()
         precision = (alarms & planted)[counted].sum() / alarms[counted].sum()
@@ -245,7 +245,7 @@ class TestDrift:
         again = Stream(sines(80), COPY, drift=other)
         again.load(tmp_path / "c")
         assert other.seen == one.seen
-        assert [out.index for out in again if out.drift] == [62]  # the first 31 surprises are not told
+        assert [out.index for out in again if out.drift] == [62]  # the detector does not get the first 31 surprises
 
     @pytest.mark.parametrize("options", [{"action": "cry"}, {"factor": 0}, {"steps": 0}])
     def test_bad_actions_are_rejected(self, options):

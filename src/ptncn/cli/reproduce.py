@@ -33,7 +33,9 @@ def reproduce(
         list[str] | None,
         typer.Option(help="Only these learners or rows, separated by commas."),
     ] = None,
-    models: Annotated[list[str] | None, typer.Option(hidden=True, help="What records called --learners.")] = None,
+    models: Annotated[
+        list[str] | None, typer.Option(hidden=True, help="Former name of --learners, used in old records.")
+    ] = None,
     data: Annotated[list[str] | None, typer.Option(help="Only these datasets or columns, separated by commas.")] = None,
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Repeat each run with seeds 0 to N − 1. Default: the scale's.")
@@ -63,7 +65,7 @@ def reproduce(
     \b
     EXPERIMENTS
 
-    Each run writes a record to --out, and tables are made from records. Where a dataset has not been downloaded
+    Each run writes a record to --out, and tables are made from records. If a dataset has not been downloaded
     (`ptncn data fetch`), a small embedded one replaces it, and a note says so. Ctrl-C leaves a checkpoint; --resume
     continues.
 

@@ -37,7 +37,7 @@ class Reading:
     header: bool = option("Whether the first line of a CSV names the columns.", True)
     delimiter: str | None = option("Field separator of a CSV; default: detected in the first line.", None)
     decimal: str = option("Decimal mark: . or ,", ".")
-    max_line: int = option("Longest line, in bytes.", 1_000_000, min=100)
+    max_line: int = option("Maximum length of a line, in bytes.", 1_000_000, min=100)
     on_error: str = option("On a bad line: stop, skip it, or mask what cannot be read.", "stop")
 
 
@@ -50,7 +50,7 @@ class Choosing:
     )
     features: str | None = option("Columns known before the targets of their row, such as a planned price.", None)
     categorical: str | None = option("Columns of labels.", None)
-    slots: int = option("Distinct labels per categorical column; the last slot holds all others.", 16, min=2)
+    slots: int = option("Slots for labels of a categorical column; the last one holds all other labels.", 16, min=2)
     missing: str = option("Texts that mark a missing value.", ",".join(MISSING[1:]))
     columns_change: str = option("If columns appear or disappear: refuse the row, or mask it.", "refuse")
 
@@ -70,7 +70,9 @@ class Keys:
     """Many streams in one feed."""
 
     key: str | None = option("Column that names the stream of a row, such as device.", None)
-    key_limit: int | None = option("Most streams in memory; the least recently used go to disk.", None, min=1)
+    key_limit: int | None = option(
+        "Maximum number of streams in memory; the least recently used go to disk.", None, min=1
+    )
     weights: str = option("own: each stream has its own network; shared: all share one.", "own")
 
 
@@ -119,8 +121,8 @@ class Drifting:
 
     drift: str | None = option("Drift detector: page-hinkley, or adwin (needs River).", None)
     drift_action: str = option(f"On drift: {', '.join(ACTIONS)}.", "report")
-    drift_factor: float = option("Factor on the step size for raise-lr.", 5.0)
-    drift_steps: int = option("Number of rows for raise-lr.", 200, min=1)
+    drift_factor: float = option("Factor by which raise-lr multiplies the step size.", 5.0)
+    drift_steps: int = option("Number of rows for which raise-lr lasts.", 200, min=1)
 
 
 @dataclass
@@ -184,7 +186,7 @@ def stream(
     Exit codes: 0 at the end of the source; 1 after an error; 130 or 143 after SIGINT or SIGTERM, with a checkpoint;
     141 if the output was closed.
     """
-    torch.set_num_threads(1)  # the networks are small: more threads would slow them down
+    torch.set_num_threads(1)  # the networks are small, so more threads would slow them down
     keep_freed_memory()
     with one_line_errors():
         _check_files(file, writing)

@@ -34,7 +34,7 @@ from ptncn.network.ptncn import PTNCN
 from ptncn.system import end_with_parent
 
 LOST = 75
-"""Exit code of a rank that lost another one; the command may succeed when it is started again."""
+"""Exit code of a rank that lost another one; the command may succeed if it is started again."""
 
 
 def train(
@@ -50,7 +50,7 @@ def train(
     sequences: Annotated[int, typer.Option(min=1, help="Sequences in an epoch.")] = 1000,
     batch_size: Annotated[int, typer.Option(min=1, help="Sequences per batch.")] = 20,
     decay: Annotated[
-        float, typer.Option(min=0.001, max=1, help="The step size falls linearly to this share of itself.")
+        float, typer.Option(min=0.001, max=1, help="Final share of the step size, which falls linearly.")
     ] = 1.0,
     canvas: Annotated[int, typer.Option(min=28, help="Pixels along the edge of a bouncing video.")] = 64,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the initial weights and the order of the data.")] = 0,

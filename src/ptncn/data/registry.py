@@ -162,7 +162,7 @@ def make_videos(images: Images, name: str, split: str, **options: Any) -> Bounci
 
 def bouncing_test(name: str) -> SequenceDataset:
     """The 10,000 test videos of an experiment: generated, or for `mnist` the file of Srivastava et al. if it is in
-    the cache. `name` and `sha256` of the result say which.
+    the cache. `name` and `sha256` of the result identify them.
 
     >>> len(bouncing_test("shapes"))
     10000

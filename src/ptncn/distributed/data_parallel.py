@@ -1,11 +1,12 @@
 """Data parallel by factors: ranks exchange activities, B·n numbers, and never gradients, n².
 
-A step of the network is mostly a few products of activities with weights, which the ranks divide. Each gathers the
-results, so all know the drives, predictions and errors of the whole batch, which include the factors of every update,
-and take the same step as a single process. Everything else is computed by all of them.
+A step of the network consists mostly of a few products of activities with weights, which the ranks divide. Each rank
+gathers the results, so that all of them have the drives, predictions and errors of the whole batch. These include the
+factors of every update, so each rank takes the same step as a single process. Every rank computes everything else.
 
-Where the kernel knows the rules, it takes the step and calls back for exchanges (`KernelSharing`): ranks then have the
-bits of one process. Otherwise PyTorch takes it, with products from the synapses below, and they are equal to rounding.
+If the kernel supports the rules, it takes the step and calls back for exchanges (`KernelSharing`); the ranks then have
+the same bits as one process. Otherwise PyTorch takes the step, with products from the synapses below, and the results
+are equal up to rounding.
 """
 
 from __future__ import annotations
@@ -152,12 +153,12 @@ class DataParallel:
         return (gathered, None) if mask is None else (gathered[:, :-1], gathered[:, -1].bool())
 
     def _make_columns(self, name: str, weight: Tensor) -> Synapses:
-        """For the kernel, which divides the products with these matrices only."""
+        """The synapses of a weight for the kernel, which divides only the products with R, W and E."""
         divided = self.split == "units" and name[0] in "RWE"
         return ColumnSynapses(weight, self.ranks) if divided else Synapses(weight)
 
     def _make_synapses(self, name: str, weight: Tensor) -> Synapses:
-        """For PyTorch."""
+        """The synapses of a weight for steps in PyTorch."""
         if self.split == "rows":
             return RowSynapses(weight, self.ranks)
         if self.net.readout is not None and name in ("W1", "E1"):  # least squares changes all of them at once
@@ -165,7 +166,7 @@ class DataParallel:
         return UnitSynapses(weight, self.ranks)
 
     def _divided(self) -> dict[str, Any]:
-        """The matrices of which this rank has, or keeps up to date, only some columns."""
+        """The matrices for which this rank has, or keeps up to date, only some columns."""
         parts = {name: part for layer in self.net.layers for name, part in layer.synapses().items()}
         return {name: part for name, part in parts.items() if isinstance(part, UnitSynapses | ColumnSynapses)}
 

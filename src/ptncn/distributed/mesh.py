@@ -67,7 +67,7 @@ class Mesh:
                 waiting = [message for message in waiting if message.left]
                 moved = time.monotonic()
             elif (still := time.monotonic() - moved) > self.timeout:
-                raise TimeoutError(f"nothing came for {self.timeout:.0f} s")
+                raise TimeoutError(f"nothing arrived for {self.timeout:.0f} s")
             elif still > self._spin:
                 self._sleep()
 
@@ -153,7 +153,7 @@ def _own_address() -> str:
 
 
 def _words(own: str, size: int, group: dist.ProcessGroup | None) -> list[str]:
-    """Exchange a word of each rank through the process group."""
+    """Exchange one word per rank through the process group."""
     word = torch.frombuffer(bytearray(own.encode().ljust(WORD)), dtype=torch.uint8)
     words = [torch.empty(WORD, dtype=torch.uint8) for _ in range(size)]
     dist.all_gather(words, word, group=group)

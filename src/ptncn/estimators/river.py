@@ -251,7 +251,7 @@ class StreamForecaster(Forecaster):
     Parameters
     ----------
     horizon
-        Steps ahead that are learnt directly; further steps are forecast from forecasts.
+        Steps ahead that are learnt directly; for further steps, forecasts are fed back.
     confidence_level
         Probability that a value lies within its interval.
     season
@@ -336,7 +336,7 @@ class StreamForecaster(Forecaster):
         if xs is not None and len(xs) < horizon:
             raise ValueError(f"xs: expected {horizon} rows, one per step, got {len(xs)}")
         if self.by is not None and not xs:
-            raise ValueError(f"xs: expected rows with {self.by!r}, which says which series to forecast")
+            raise ValueError(f"xs: expected rows with {self.by!r}, which names the series to forecast")
         key = str(xs[0][self.by]) if self.by is not None and xs else None
         result = None
         if self._stream is not None and (key is None or self._stream.knows(key)):

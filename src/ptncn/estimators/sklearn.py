@@ -208,7 +208,7 @@ class StreamRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
     Parameters
     ----------
     horizon : int
-        Steps ahead that are learnt directly; further steps are forecast from forecasts.
+        Steps ahead that are learnt directly; for further steps, forecasts are fed back.
     level : float
         Probability that a value lies within its interval.
     season : int or None

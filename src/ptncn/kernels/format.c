@@ -64,7 +64,6 @@ static char *put(char *out, double x) {
     return out + count + zeros + 1;
 }
 
-<<<<<<< HEAD
 static char *copy(char *out, const char *text, const int64_t *ends) {
     const int64_t length = ends[1] - ends[0];
     if (length == 1) *out = text[ends[0]];
@@ -72,13 +71,9 @@ static char *copy(char *out, const char *text, const int64_t *ends) {
     return out + length;
 }
 
-/* (rows, columns) numbers with `columns` − 1 texts between them, each row after its head and before its tail; NaN is
- * written as `nothing`. Texts follow each other in memory, and text i is from ends[i] to ends[i + 1]. Returns the number
- * of bytes written, or −1 if `room` might not suffice. */
-=======
-/* Write (rows, columns) numbers, one line per row, with `columns` − 1 texts between them, which end at `ends`; NaN is
- * written as `nothing`. Returns the number of bytes written, or −1 if `room` might not suffice. */
->>>>>>> a35e33e28027929d989a84bb8e4628bf0550bc10
+/* Write (rows, columns) numbers with `columns` − 1 texts between them, each row after its head and before its tail; NaN
+ * is written as `nothing`. Texts follow one another in memory, and text i goes from ends[i] to ends[i + 1]. Returns the
+ * number of bytes written, or −1 if `room` might not suffice. */
 EXPORT int64_t format_rows(
     const double *values, int64_t rows, int64_t columns, const char *between, const int64_t *ends, const char *nothing,
     const char *heads, const int64_t *head_ends, const char *tails, const int64_t *tail_ends, char *out, int64_t room

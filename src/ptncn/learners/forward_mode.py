@@ -21,8 +21,8 @@ from ptncn.learners.base import RecurrentLearner, RecurrentState, keep_masked, s
 from ptncn.learners.linearisation import Linearisation, MicroStep, WeightGroup, layout, linearise, unpack
 
 WORKSPACE = 2 * 2**20
-"""Bytes of a trace or an influence advanced at once: about the size of a cache, so that no second copy of the whole is
-made."""
+"""Bytes of a trace or an influence that are advanced at once: about the size of a cache, which avoids a second copy of
+the whole."""
 EPSILON = 1e-7
 """Keeps the ratio of two norms finite and positive, as in Tallec and Ollivier (2017)."""
 

@@ -88,7 +88,7 @@ class Entry:
     style: Style | None = None
     """Its line in figures; None: a thin grey one."""
     tuned_like: str | None = None
-    """The learner whose tuned values are used where this one has none."""
+    """The learner whose tuned values are used if this one has none."""
     choices: Mapping[int, Choice] = field(default_factory=dict)
     """The numbered choices of docs/choices.md that its options decide."""
 

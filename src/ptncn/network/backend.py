@@ -1,8 +1,8 @@
 """Choose the code that takes a step: the compiled kernel if it supports all options, PyTorch (`equations`) otherwise.
 
-Both give the same numbers up to rounding. The kernel is one call. In PyTorch a step of a few dozen units spends its
-time on about a hundred calls; with thousands of units and one row, on products that read memory more slowly than they
-could; with some dozens of rows, on products of a shape that BLAS is slow at.
+Both give the same numbers up to rounding. The kernel takes a step in one call. In PyTorch, a step with a few dozen
+units spends most of its time on the overhead of about a hundred calls; with thousands of units and one row, on products
+that do not reach the speed of memory; and with a few dozen rows, on products of a shape for which BLAS is slow.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ptncn.network.state import PTNCNState, UsualFeedback
 from ptncn.updates import Group, LocalLearning
 
 SMALL = 1 << 18
-"""Most weights of a network that fits in the processor's caches; its norms are checked after each step."""
+"""Networks with at most this many weights fit in the processor's caches; their norms are checked after each step."""
 
 CLOCKS = ("products", "activations", "norms", "updates")
 """The parts of a step that the kernel times."""
@@ -52,7 +52,7 @@ class Sharing(Protocol):
         """Fields of `Step`: `split`, `part`, `parts`, `exchange` and `arrive`."""
 
     def raise_failure(self) -> None:
-        """Raise what went wrong in an exchange, if anything did."""
+        """Raise the error of a failed exchange, if there was one."""
 
     @property
     def by_columns(self) -> bool:
@@ -61,7 +61,7 @@ class Sharing(Protocol):
 
 @dataclass(frozen=True)
 class _Plan:
-    """What calls with the same number of rows share; each call copies `step`."""
+    """The data that calls with the same number of rows share; each call copies `step`."""
 
     rows: int
     sizes: list[int]
@@ -116,7 +116,7 @@ class Kernel:
         return state.batch_size <= kernels.MOST_ROWS and state.is_contiguous()
 
     def is_current(self) -> bool:
-        """Whether the optimiser's moments are where they were: `.data` may be rebound at any time."""
+        """Whether the optimiser's moments are still in the same place: `.data` may be rebound at any time."""
         return self._places == self._places_of_moments()
 
     def __call__(

@@ -37,7 +37,7 @@ from ptncn.updates.factors import Activity, Factors, Synapses
 TRACED = 1 << 16
 """Largest T_B of a row, in numbers, for which `credit="auto"` traces."""
 FLOOR = 1e-30
-"""Added to inputs of traces, which would otherwise decay to denormal numbers, which are very slow."""
+"""Added to the inputs of traces, which would otherwise decay to denormal numbers and become very slow."""
 SHORTEST, LONGEST = 0.3, 0.999
 """Range of the initial |λ|."""
 

@@ -214,7 +214,7 @@ class LayeredModule(nn.Module):
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Between two steps, not in the middle of one that another thread takes."""
+        """Copy between two steps, not in the middle of one that another thread takes."""
         with self._gate.writing:
             copied = type(self).__new__(type(self))
             memo[id(self)] = copied

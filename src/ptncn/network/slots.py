@@ -1,4 +1,4 @@
-"""Many networks with the same options in one array; one call of the kernel takes a block of rows to their networks."""
+"""Many networks with the same options in one array; one call of the kernel steps them with a block of rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ptncn.network.state import PTNCNState
 from ptncn.system import processors, side_by_side
 
 SHARE = 128
-"""Rows per thread that are worth starting it."""
+"""The fewest rows per thread that make starting it worthwhile."""
 
 Slots = NDArray[np.int64]
 Floats = NDArray[np.float32]

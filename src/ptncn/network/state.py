@@ -48,9 +48,7 @@ class PTNCNState(State):
                 raise ValueError(f"state.{what}: expected a dict of tensors, got a {type(parts).__name__}")
             for name, tensor in parts.items():
                 shape = (length, *tensor.shape[1:]) if _is_dense(tensor) else (length,)
-                dtype = (
-                    None if what == "held" else getattr(tensor, "dtype", None)
-                )  # forecasts have a precision of their own
+                dtype = None if what == "held" else getattr(tensor, "dtype", None)  # forecasts have their own precision
                 self._check_tensor(f"{what}[{name!r}]", tensor, shape, dtype)
         if self.seen is not None:
             self._check_tensor("seen", self.seen, (rows,), torch.bool)

@@ -33,7 +33,7 @@ class TorchStep:
     ) -> Outputs:
         """Advance `state` by a step; with `learn`, update the weights by the rows `teaches`, all if that is None.
 
-        `mask` says which rows are observed.
+        `mask` marks the observed rows.
         """
         layers = self.layers
         guess = equations.predict(state.corrected, state.held, layers, self.output)

@@ -1,4 +1,4 @@
-"""Where a stream's lines go: a file that a resumed run continues at the right byte, or standard output."""
+"""The output of a stream: a file that a resumed run continues at the right byte, or standard output."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Output:
         self._add(text)
 
     def write_later(self, make: Callable[[], str | bytes]) -> None:
-        """Make the text and take it in the background. An error is raised by the next call."""
+        """Make and take the text in the background. The next call raises its error, if any."""
         self._wait()
         self._working = in_background(lambda: self._add(make()))
 
@@ -62,7 +62,7 @@ class Output:
             self._write()
 
     def _wait(self) -> None:
-        """Wait for what is done in the background."""
+        """Wait for work in the background."""
         working, self._working = self._working, None
         if working is not None:
             working.result()
@@ -88,7 +88,7 @@ class Output:
 
     def close(self) -> None:
         if self._working is not None:
-            wait([self._working])  # after an error: nothing may write to a file descriptor that is used again
+            wait([self._working])  # after an error too: nothing may write to a file descriptor that is reused
         if self._owned:
             os.close(self._descriptor)
 

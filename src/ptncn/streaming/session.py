@@ -170,7 +170,7 @@ class Alerts:
 
 
 WIDE = 20_000
-"""Fields of a block that are worth a thread, which formats them while the next rows are read and learnt."""
+"""Number of fields from which a block is formatted by another thread while the next rows are read and learnt."""
 BLOCK, KEYED_BLOCK = 256, 1024
 """Maximum number of rows processed together: for one stream, and for many."""
 

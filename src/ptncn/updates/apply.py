@@ -48,7 +48,7 @@ class MaxNorm:
 class LocalLearning(nn.Module):
     """Applies updates to named weights; holds the moments of the optimiser and the bounds of norms.
 
-    `groups` says how each of the weights learns; weights not in it do not learn.
+    `groups` defines how each of the weights learns; weights not in it do not learn.
     """
 
     def __init__(self, weights: Mapping[str, Synapses], groups: Mapping[str, Group], config: Options) -> None:
@@ -104,7 +104,7 @@ class LocalLearning(nn.Module):
     def note_update(self, weights: Mapping[str, Synapses], queued: Iterable[str], rows: int, projected: bool) -> None:
         """Record an update made by the kernel, which added `rows` rows to the queues `queued`.
 
-        `projected` says whether it also projected onto the maximum norm.
+        `projected` is whether it also projected onto the maximum norm.
         """
         for name, ball in self.balls.items():
             if projected or weights[name].weight._version != ball.version:

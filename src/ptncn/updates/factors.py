@@ -97,7 +97,7 @@ def rescaling(factors: Factors, rule: str, radius: float) -> Tensor | None:
 POSTPONED_ROWS = 32
 """Outer products in a full queue, which are then applied as one product of that rank."""
 LARGE = 1 << 19
-"""Smallest matrix, in weights, for which a queue pays: it no longer fits in the caches of a core."""
+"""Smallest matrix, in weights, for which a queue pays off: it no longer fits in the caches of a core."""
 
 
 FEW = 64
@@ -105,7 +105,7 @@ FEW = 64
 
 
 def multiply(x: Tensor, weight: Tensor, rows: int) -> Tensor:
-    """x W, where x are some of `rows` rows. The bits of an element do not depend on which others there are."""
+    """x W, where x contains some of `rows` rows. The bits of an element do not depend on the other rows."""
     few = rows <= FEW and x.dtype == weight.dtype and 0 not in (*x.shape, *weight.shape)
     if few and x.is_cpu and weight.is_cpu and weight.is_contiguous():
         return kernels.multiply(x, weight)
@@ -125,9 +125,10 @@ def add_outer(weight: Tensor, pre: Tensor, post: Tensor, scale: float, keep: flo
 class Synapses:
     """Weights (from, to) with a queue of outer products that are part of them.
 
-    At batch 1 a step is bound by memory traffic: reading a matrix is one pass over it, changing it by an outer product
-    two more. So a large matrix is updated only now and then, by a product of rank `POSTPONED_ROWS`. In between,
-    products include the queue: x W + (x Pᵀ) Q. The result is the same up to rounding.
+    With a batch size of 1, memory traffic limits the speed of a step: reading a matrix is one pass over it, and
+    changing it by an outer product takes two more. A large matrix is therefore updated only from time to time, by a
+    product of rank `POSTPONED_ROWS`. In between, products include the queue: x W + (x Pᵀ) Q. The result is the same up
+    to rounding.
     """
 
     whole = True

@@ -20,7 +20,7 @@ from ptncn.updates.config import Options
 from ptncn.updates.factors import Synapses
 
 FLOOR = 1e-30
-"""Added to moments, which would otherwise decay to denormal numbers, which are very slow."""
+"""Added to moments, which would otherwise decay to denormal numbers and become very slow."""
 
 
 class Optimizer(nn.Module):
