@@ -84,6 +84,12 @@ class Walk:
             self.picture(f"{name}-{width}-{scheme}")
             wide = self.window.run("document.documentElement.scrollWidth")
             self.check(f"{name} at {width} in {scheme} fits the width", wide <= width)
+            beyond = self.window.run(
+                "[...document.querySelectorAll('main button, main select, main a.button, main input, main canvas')]"
+                ".filter(e => e.offsetParent && e.getBoundingClientRect().right > "
+                "document.querySelector('main').getBoundingClientRect().right + 1).map(e => e.id || e.className)"
+            )
+            self.check(f"{name} at {width} in {scheme}: nothing reaches into the margin {beyond or ''}", beyond == [])
             small = self.window.run(
                 "[...document.querySelectorAll('button, select, a.button, input')].filter(e => e.offsetParent && "
                 "(e.closest('label') ?? e).getBoundingClientRect().height < 24).map(e => e.id || e.textContent)"
