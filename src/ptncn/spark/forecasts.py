@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from ptncn.spark.processor import KEY, StreamProcessor, packed, packed_schema, unpacked
+from ptncn.spark.processor import GROUP, StreamProcessor, packed
 from ptncn.streaming.stream import Stream
 from ptncn.system import one_line
 
@@ -67,17 +67,16 @@ def forecast(
     schema = output_schema(names, horizon, categorical)
     inputs = list(dict.fromkeys([key, timestamp, *names, *features]))
     chosen = df.select(*(f"`{name}`" for name in inputs))
-    forecasts = (
+    return (
         packed(chosen)
-        .groupBy(KEY)
+        .groupBy(GROUP)
         .transformWithStateInPandas(
             statefulProcessor=StreamProcessor(settings, chosen.schema, schema, timeout, keep),
-            outputStructType=packed_schema(schema),
+            outputStructType=schema,
             outputMode="append",
             timeMode="none" if timeout is None else "processingTime",
         )
     )
-    return unpacked(forecasts, schema)
 
 
 def output_schema(targets: Sequence[str], horizon: int, categorical: Sequence[str] = ()) -> StructType:
@@ -142,6 +141,10 @@ def reason(error: BaseException) -> str:
     >>> reason(RuntimeError("FAILED\\nptncn.streaming.storage.BlobError: device a: state of version 9\\n at java"))
     'device a: state of version 9'
     """
+    if "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE" in str(error):
+        return (
+            "checkpoint: states of version 1, each key by itself; this version of ptncn reads 2; start a new checkpoint"
+        )
     said = re.findall(r"(?:BlobError|StreamError): (.+)", str(error))
     return str(said[-1]).strip() if said else one_line(error)
 
