@@ -132,7 +132,7 @@ def test_a_batch_that_was_not_committed_is_repeated_from_the_store():
     handle.group, handle.states = group, dict(states)
     full = started(handle)
     full.states.updateValue = lambda key, value: os.write(-1, b"")
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match="Bad file descriptor"):
         shown(full, table(*rows[4:]))
     handle.group, handle.states = group, dict(states)
     assert by_place(shown(started(handle), table(*rows[4:]))) == expected

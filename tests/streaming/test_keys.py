@@ -118,7 +118,7 @@ def test_killed_and_resumed_the_bytes_are_the_same(tmp_path, weights):
 @pytest.mark.parametrize("keep", [1, 2, 3])
 def test_streams_stored_elsewhere_go_on_from_their_states_alone(keep):
     rng = np.random.default_rng(3)
-    rows = [["d%d" % (i % 3), f"{rng.normal():.3f}", "abcdef"[rng.integers(1 + i // 8)]] for i in range(45)]
+    rows = [[f"d{i % 3}", f"{rng.normal():.3f}", "abcdef"[rng.integers(1 + i // 8)]] for i in range(45)]
     options = {"network": TINY, "key": "device", "targets": ("x", "mode"), "categorical": ("mode",), "horizon": 1}
     names = ("device", "x", "mode")
     expected = {}
