@@ -46,8 +46,7 @@ class Handle:
 
 
 @pytest.fixture(autouse=True)
-def one_group(monkeypatch):
-    monkeypatch.setattr(module, "group_of", lambda key: GROUP[0])
+def no_worker(monkeypatch):
     monkeypatch.setattr(module, "_workers", {})
 
 

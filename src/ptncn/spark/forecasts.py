@@ -142,7 +142,7 @@ def reason(error: BaseException) -> str:
     'device a: state of version 9'
     """
     if "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE" in str(error):
-        return "checkpoint: states in layout 1, of an earlier version; this version of ptncn reads layout 2; start a new one"
+        return "checkpoint: states in layout 1 of an earlier version; this version of ptncn reads layout 2; start a new one"
     said = re.findall(r"(?:BlobError|StreamError): (.+)", str(error))
     return str(said[-1]).strip() if said else one_line(error)
 

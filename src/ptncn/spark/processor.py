@@ -91,6 +91,7 @@ class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  
         except BlobError as error:
             raise BlobError(f"{self.options['key']} {ordered[0][0]}: {error}") from None
         group.setting = setting
+        self.worker.held.setdefault(number, set()).update(row[0] for row in ordered)
         for indices, results in streams.advance(names, ordered, self._take, self._put):
             if len(results):
                 yield self._table(_columns(results, indices))
@@ -107,7 +108,7 @@ class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  
         for each in silent:
             count = seen(self._take(each) or b"")
             self.states.removeKey((each,))
-            self.worker.forget([each])
+            self.worker.streams.forget(each)
             del group.last[each]
             row = {name: [None] for name in self.outputs.names}
             yield self._table(row | {"key": [each], "index": [count], "alarm": [False], "silent": [True]})
@@ -124,7 +125,7 @@ class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  
         known, group = self.worker.groups.pop(number, (b"", Group()))  # until it is closed again
         if blob is not None and known == blob:
             return group
-        self.worker.forget([key for key in self.worker.streams.keys if group_of(key) == number])
+        self.worker.forget(number)
         try:
             return Group() if blob is None else Group(**unpack(blob))
         except MALFORMED as error:
@@ -172,9 +173,11 @@ class Worker:
         self.streams = StoredStreams(keep=keep, **options)
         self.groups: dict[int, tuple[bytes, Group]] = {}
         """Groups whose streams in memory are those of the store if the store has these bytes."""
+        self.held: dict[int, set[str]] = {}
+        """The keys of each group that may be in memory."""
 
-    def forget(self, keys: Iterable[str]) -> None:
-        for key in keys:
+    def forget(self, number: int) -> None:
+        for key in self.held.pop(number, ()):
             self.streams.forget(key)
 
 
