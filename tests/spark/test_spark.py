@@ -82,7 +82,7 @@ def test_a_checkpoint_of_another_layout_is_refused_in_one_line():
     said = """[STREAM_FAILED] Query terminated with exception: [STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key
         schema does not match existing state key schema. Please check number and type of fields."""
     assert reason(RuntimeError(said)) == (
-        "checkpoint: states in layout 1 of an earlier version; this version of ptncn reads layout 2; start a new one"
+        "checkpoint: states in layout 1 of an earlier version; this version reads layout 2; start a new one"
     )
 
 

@@ -43,11 +43,12 @@ def forecast(
         timestamp: the column by which the rows of a key are ordered within a batch. Spark does not keep their order.
         horizon: steps to forecast after each row, with bounds.
         timeout: seconds after which a silent key is dropped, with a last row in which `silent` is true.
-        keep: number of decoded streams that a Python worker caches; states are stored in any case.
+        keep: number of streams that a Python worker keeps decoded; states are stored in any case.
         options: any other option of `ptncn.streaming.StreamOptions`, such as `alarm_rate` or `features`.
 
-    The state of a key is the blob of `Stream.to_bytes`, in Spark's state store, which must be RocksDB. It is written
-    with the batch, so that after a failure and a restart from the checkpoint no row is lost or counted twice.
+    The state of a key is a versioned blob in Spark's state store, which must be RocksDB. It is written with the batch,
+    so that after a failure and a restart from the checkpoint no row is lost or counted twice. Spark handles keys in 64
+    groups, so up to 64 tasks work at a time.
     """
     check_packages()
     names = [targets] if isinstance(targets, str) else list(targets)
@@ -142,7 +143,7 @@ def reason(error: BaseException) -> str:
     'device a: state of version 9'
     """
     if "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE" in str(error):
-        return "checkpoint: states in layout 1 of an earlier version; this version of ptncn reads layout 2; start a new one"
+        return "checkpoint: states in layout 1 of an earlier version; this version reads layout 2; start a new one"
     said = re.findall(r"(?:BlobError|StreamError): (.+)", str(error))
     return str(said[-1]).strip() if said else one_line(error)
 
