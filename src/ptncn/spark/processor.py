@@ -18,7 +18,7 @@ import numpy as np
 
 from ptncn.streaming.results import Results
 from ptncn.streaming.storage import MALFORMED, BlobError, pack, unpack
-from ptncn.streaming.stream import StoredStreams, seen
+from ptncn.streaming.stream import StoredStreams
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,7 +106,7 @@ class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  
         group = self._open(number)
         silent = [key for key, last in group.last.items() if last + (self.timeout or 0) <= now]
         for each in silent:
-            count = seen(self._take(each) or b"")
+            count = self.worker.streams.seen(each, self._take(each) or b"")
             self.states.removeKey((each,))
             self.worker.streams.forget(each)
             del group.last[each]

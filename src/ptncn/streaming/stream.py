@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -311,6 +312,20 @@ class StoredStreams(Stream):
             self._keys.forget(key)
             self._remove(key)
 
+    def seen(self, key: str, state: bytes) -> int:
+        """Rows of a key before its state was stored."""
+        with self._named(key):
+            return int(unpack(state)["seen"])
+
+    @contextmanager
+    def _named(self, key: str) -> Iterator[None]:
+        """Errors of a state name its key."""
+        try:
+            yield
+        except MALFORMED as error:  # a BlobError is a ValueError
+            problem = error if isinstance(error, BlobError) else f"not the state of a stream like this one: {error!r}"
+            raise BlobError(f"{self.options.key} {key}: {problem}") from None
+
     def _count(self, keys: list[str]) -> NDArray[np.int64]:
         seen, indices = self._seen, []
         for key in keys:
@@ -324,16 +339,13 @@ class StoredStreams(Stream):
 
     def _take_back(self, key: str, slot: int) -> bool:
         state = self._take(key)
-        try:
+        with self._named(key):
             tree: Any = {"seen": 0, "labels": {}} if state is None else unpack(state)
             if state is not None:
                 self._restore([slot], tree["state"])
             self._seen[key] = int(tree["seen"])
             for name, own in tree["labels"].items():
                 self.columns.categories[name][key] = list(own)
-        except MALFORMED as error:  # a BlobError is a ValueError
-            problem = error if isinstance(error, BlobError) else f"not the state of a stream like this one: {error!r}"
-            raise BlobError(f"{self.options.key} {key}: {problem}") from None
         return state is not None
 
     def _put_away(self, key: str, slot: int) -> None:
@@ -343,11 +355,6 @@ class StoredStreams(Stream):
         self._seen.pop(key, None)
         for own in self.columns.categories.values():
             own.pop(key, None)
-
-
-def seen(state: bytes) -> int:
-    """Rows of the key whose state `StoredStreams` stored."""
-    return int(unpack(state)["seen"])
 
 
 def forecast_from(
