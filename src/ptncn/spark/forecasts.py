@@ -129,6 +129,7 @@ def local_session(cores: int = 2, **settings: Any) -> SparkSession:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.python.authenticate.socketTimeout": "120s",
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         **settings,
     }
     for name, value in chosen.items():
