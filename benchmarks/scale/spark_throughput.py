@@ -17,15 +17,12 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
 import psutil
 import readings
 from launch import ROOT, write
-
-from ptncn.streaming.sources import Block
 
 
 def one_process(folder: Path, horizon: int, warm_up: int) -> dict[str, float]:
@@ -48,29 +45,40 @@ def one_process(folder: Path, horizon: int, warm_up: int) -> dict[str, float]:
     return {"rows": rows, "seconds": time.perf_counter() - began, "cpu": time.process_time() - used}
 
 
-def one_key(rows: int, horizon: int) -> dict[str, float]:
-    """What a batch of a key costs a worker without Spark, in milliseconds of the processor, and the bytes of its state.
-
-    `one_row` is the cost of a batch with a single row: what does not depend on the number of rows.
+def one_group(keys: int, rows: int, horizon: int) -> dict[str, float]:
+    """What a batch costs a worker without Spark: microseconds of the processor for each row, in groups as on Spark, and
+    milliseconds to encode and to decode the state of a key, with its bytes.
     """
-    from ptncn.streaming import Stream
+    from ptncn.spark.processor import group_of
+    from ptncn.streaming.stream import StoredStreams
 
-    found: dict[str, float] = {}
-    for name, count in (("one_row", 1), ("rows", rows)):
-        stream = Stream(key="device", targets=("load",), timestamp="time", horizon=horizon)
-        values = np.sin(np.arange(40 * count) / 5) + np.random.default_rng(0).normal(scale=0.1, size=40 * count)
-        rows_of_all = [["a", 60.0 * number, value] for number, value in enumerate(values.tolist())]
-        taken = []
-        for first in range(0, len(values), count):
-            lines = list(range(first + 1, first + count + 1))
-            began = time.process_time()
-            stream.feed_block(Block(("device", "time", "load"), rows_of_all[first : first + count], lines))
-            learnt = time.process_time()
-            state = stream.to_bytes()
-            taken.append((learnt - began, time.process_time() - learnt))
-        learning, encoding = (1e3 * median(each) for each in zip(*taken[20:], strict=True))
-        found |= {name: learning, "encode": encoding, "bytes": len(state)}
-    return found
+    groups: dict[int, list[str]] = {}
+    for number in range(keys):
+        groups.setdefault(group_of(f"d{number}"), []).append(f"d{number}")
+    options = {"key": "device", "targets": ("load",), "timestamp": "time", "horizon": horizon}
+    chance, store, names = np.random.default_rng(0), dict[str, bytes](), ("device", "time", "load")
+    streams, others = (StoredStreams(keep=keys, **options) for _ in range(2))
+    for batch in range(4):
+        times = np.arange(batch * rows, (batch + 1) * rows)
+        values = np.sin(times / 5) + chance.normal(scale=0.1, size=(keys, rows))
+        of_keys = {f"d{number}": own.tolist() for number, own in enumerate(values)}
+        began = time.process_time()
+        for group in groups.values():
+            table = [[key, 60.0 * at, x] for key in group for at, x in zip(times.tolist(), of_keys[key], strict=True)]
+            for _ in streams.advance(names, table, store.get, store.__setitem__):
+                pass
+        used = time.process_time() - began
+    began = time.process_time()
+    for key in streams.keys:
+        streams._to_bytes(key)
+    encoded = time.process_time()
+    others.begin(names, table)
+    others._take = store.get
+    for group in groups.values():
+        others._place(group, list(range(len(group))))
+    decode = time.process_time() - encoded
+    found = {"row": 1e6 * used / rows, "encode": 1e3 * (encoded - began), "decode": 1e3 * decode}
+    return {name: spent / keys for name, spent in found.items()} | {"bytes": len(store["d0"])}
 
 
 def cpu(process: psutil.Process) -> dict[str, float]:
@@ -120,20 +128,21 @@ def on_spark(folder: Path, horizon: int, cores: int, warm_up: int, keep: int) ->
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", nargs="+", default=["100x1000", "1000x100"], help="keys x rows of a key in a batch")
-    parser.add_argument("--batches", type=int, default=6)
-    parser.add_argument("--warm-up", type=int, default=3, help="batches that are not timed")
+    parser.add_argument("--batches", type=int, default=12)
+    parser.add_argument("--warm-up", type=int, default=6, help="batches that are not timed")
     parser.add_argument("--horizon", type=int, default=2)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--keep", type=int, default=1000, help="streams that a worker keeps decoded")
-    parser.add_argument("--part", choices=("bank", "spark", "key"), help=argparse.SUPPRESS)
+    parser.add_argument("--part", choices=("bank", "spark", "group"), help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--keys", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--rows", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.part == "bank":
         print(json.dumps(one_process(arguments.folder, arguments.horizon, arguments.warm_up)))
         return
-    if arguments.part == "key":
-        print(json.dumps(one_key(arguments.rows, arguments.horizon)))
+    if arguments.part == "group":
+        print(json.dumps(one_group(arguments.keys, arguments.rows, arguments.horizon)))
         return
     if arguments.part == "spark":
         rest = arguments.horizon, arguments.cores, arguments.warm_up, arguments.keep
@@ -147,8 +156,9 @@ def main() -> None:
             many = {"rows": rows * arguments.batches, "files": arguments.batches}
             readings.write(folder, devices=keys, **many, seed=0)
             found: dict[str, Any] = {"keys": keys, "rows_a_key_and_batch": rows}
-            for part in ("bank", "key", "spark"):
-                command = [sys.executable, __file__, "--part", part, "--folder", str(folder), "--rows", str(rows)]
+            for part in ("bank", "group", "spark"):
+                command = [sys.executable, __file__, "--part", part, "--folder", str(folder)]
+                command += ["--keys", str(keys), "--rows", str(rows)]
                 for name in ("horizon", "cores", "warm_up", "keep"):
                     command += [f"--{name.replace('_', '-')}", str(getattr(arguments, name))]
                 one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}

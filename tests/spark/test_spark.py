@@ -76,6 +76,16 @@ def test_labels_of_every_key_equal_those_of_one_process_although_each_key_finds_
     assert {place: {name: row[name] for name in expected[place]} for place, row in found.items()} == expected
 
 
+def test_a_checkpoint_of_another_layout_is_refused_in_one_line():
+    from ptncn.spark import reason
+
+    said = """[STREAM_FAILED] Query terminated with exception: [STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key
+        schema does not match existing state key schema. Please check number and type of fields."""
+    assert reason(RuntimeError(said)) == (
+        "checkpoint: states in layout 1 of an earlier version; this version reads layout 2; start a new one"
+    )
+
+
 def test_a_missing_java_gives_a_one_line_error(monkeypatch, tmp_path):
     forecasts = pytest.importorskip("ptncn.spark.forecasts")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))

@@ -11,6 +11,7 @@ from feeds import finish, run_here, sines, start
 from ptncn.streaming import Stream
 from ptncn.streaming.options import LearnerSpec
 from ptncn.streaming.storage import KeyStore, KeyTable
+from ptncn.streaming.stream import StoredStreams
 
 TINY = LearnerSpec(hidden=(4,))
 
@@ -114,7 +115,34 @@ def test_killed_and_resumed_the_bytes_are_the_same(tmp_path, weights):
     assert out.read_bytes() == whole
 
 
+@pytest.mark.parametrize("keep", [1, 2, 3])
+def test_streams_stored_elsewhere_go_on_from_their_states_alone(keep):
+    rng = np.random.default_rng(3)
+    rows = [[f"d{i % 3}", f"{rng.normal():.3f}", "abcdef"[rng.integers(1 + i // 8)]] for i in range(45)]
+    options = {"network": TINY, "key": "device", "targets": ("x", "mode"), "categorical": ("mode",), "horizon": 1}
+    names = ("device", "x", "mode")
+    expected = {}
+    for out in Stream((dict(zip(names, row, strict=True)) for row in rows), **options):
+        expected.setdefault(out.key, []).append(numbers([out]))
+    store, found = {}, {}
+    for first in range(0, len(rows), 15):
+        part = sorted(rows[first : first + 15], key=lambda row: row[0])
+        streams = StoredStreams(keep=keep, **options)
+        for indices, results in streams.advance(names, part, store.get, store.__setitem__):
+            for index, out in zip(indices.tolist(), results, strict=True):
+                assert index == len(found.setdefault(out.key, []))
+                found[out.key].append(numbers([out]))
+    assert found == expected
+
+
 class TestTable:
+    def test_the_slot_of_a_forgotten_key_is_given_again(self):
+        table = KeyTable(limit=2)
+        table.assign(["a", "b"])
+        table.forget("a")
+        assert table.assign(["c"]).new == [("c", 0)]
+        assert table.room == 2
+
     def test_the_least_recently_used_goes_first(self):
         table = KeyTable(limit=2)
         table.assign(["a", "b", "a"])

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from ptncn.spark.processor import KEY, StreamProcessor, packed, packed_schema, unpacked
+from ptncn.spark.processor import GROUP, StreamProcessor, packed
 from ptncn.streaming.stream import Stream
 from ptncn.system import one_line
 
@@ -43,11 +43,12 @@ def forecast(
         timestamp: the column by which the rows of a key are ordered within a batch. Spark does not keep their order.
         horizon: steps to forecast after each row, with bounds.
         timeout: seconds after which a silent key is dropped, with a last row in which `silent` is true.
-        keep: number of decoded streams that a Python worker caches; states are stored in any case.
+        keep: number of streams that a Python worker keeps decoded; states are stored in any case.
         options: any other option of `ptncn.streaming.StreamOptions`, such as `alarm_rate` or `features`.
 
-    The state of a key is the blob of `Stream.to_bytes`, in Spark's state store, which must be RocksDB. It is written
-    with the batch, so that after a failure and a restart from the checkpoint no row is lost or counted twice.
+    The state of a key is a versioned blob in Spark's state store, which must be RocksDB. It is written with the batch,
+    so that after a failure and a restart from the checkpoint no row is lost or counted twice. Spark handles keys in 64
+    groups, so up to 64 tasks work at a time.
     """
     check_packages()
     names = [targets] if isinstance(targets, str) else list(targets)
@@ -67,17 +68,16 @@ def forecast(
     schema = output_schema(names, horizon, categorical)
     inputs = list(dict.fromkeys([key, timestamp, *names, *features]))
     chosen = df.select(*(f"`{name}`" for name in inputs))
-    forecasts = (
+    return (
         packed(chosen)
-        .groupBy(KEY)
+        .groupBy(GROUP)
         .transformWithStateInPandas(
             statefulProcessor=StreamProcessor(settings, chosen.schema, schema, timeout, keep),
-            outputStructType=packed_schema(schema),
+            outputStructType=schema,
             outputMode="append",
             timeMode="none" if timeout is None else "processingTime",
         )
     )
-    return unpacked(forecasts, schema)
 
 
 def output_schema(targets: Sequence[str], horizon: int, categorical: Sequence[str] = ()) -> StructType:
@@ -129,6 +129,7 @@ def local_session(cores: int = 2, **settings: Any) -> SparkSession:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.python.authenticate.socketTimeout": "120s",
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         **settings,
     }
     for name, value in chosen.items():
@@ -142,6 +143,8 @@ def reason(error: BaseException) -> str:
     >>> reason(RuntimeError("FAILED\\nptncn.streaming.storage.BlobError: device a: state of version 9\\n at java"))
     'device a: state of version 9'
     """
+    if "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE" in str(error):
+        return "checkpoint: states in layout 1 of an earlier version; this version reads layout 2; start a new one"
     said = re.findall(r"(?:BlobError|StreamError): (.+)", str(error))
     return str(said[-1]).strip() if said else one_line(error)
 

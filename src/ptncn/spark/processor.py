@@ -1,23 +1,24 @@
-"""The processor that Spark calls with the rows of a key, and the form of those rows.
+"""The processor that Spark calls with rows of many keys, and the form of those rows.
 
-Spark's `transformWithStateInPandas` handles every row, and every column of a key's table, in Python. The rows of a key
-are therefore passed as the bytes of an Arrow batch, in one row with one binary column, which the stages before and
-after it write and read for many keys at once.
+Spark's `transformWithStateInPandas` costs milliseconds for each key that it is called with. So it is called with groups
+of keys, whose rows are packed into the bytes of an Arrow batch by the stage before it.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import numpy as np
 
 from ptncn.streaming.results import Results
-from ptncn.streaming.sources import Block, StreamError
-from ptncn.streaming.storage import BlobError
-from ptncn.streaming.stream import Advance
+from ptncn.streaming.storage import MALFORMED, BlobError, pack, unpack
+from ptncn.streaming.stream import StoredStreams
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,12 +32,27 @@ else:
     except ImportError:  # importable without the extra; `forecast` reports what is missing
         StatefulProcessor = object
 
-KEY, ROWS = "c0", "c1"
+GROUP, ROWS = "c0", "c1"
 """Names of the packed columns."""
+GROUPS = 64
+"""Groups of keys: a checkpoint is for this number only."""
+
+
+@dataclass
+class Group:
+    """What is stored for a group, besides the states of its keys."""
+
+    setting: Any = None
+    """What the states of all keys have in common."""
+    last: dict[str, int] = field(default_factory=dict)
+    """When each key last had rows, in milliseconds, if there is a timeout."""
+    timer: int | None = None
+    stamp: bytes = b""
+    """Another one each time that any state of the group is written."""
 
 
 class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  # Any without the extra
-    """Called by Spark with the rows of a key. The value in the state store is the blob of its stream.
+    """Called by Spark with the rows of a group of keys. The state of each key is a value of a map in the state store.
 
     Arguments:
         options: options of the stream.
@@ -59,91 +75,133 @@ class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  
         import torch
 
         torch.set_num_threads(1)
-        self.handle, self.advance = handle, _advance(self.options, self.keep)
-        self.reads, self.writes = arrow_schema(self.inputs), arrow_schema(self.outputs)
-        self.blob = handle.getValueState("stream", "blob binary, seen long")
+        self.handle, self.worker = handle, _worker(self.options, self.keep)
+        self.reads = arrow_schema(self.inputs)
+        self.group = handle.getValueState("group", "blob binary")
+        self.states = handle.getMapState("stream", "key string", "blob binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
-        state, seen = self.blob.get() or (None, 0)
-        block = self._block(key[0], [blob for part in rows for blob in part.iloc[:, -1]], seen)
+        number, ordered = int(key[0]), self._ordered([blob for part in rows for blob in part.iloc[:, -1]])
+        names, streams = tuple(self.inputs.names), self.worker.streams
         try:
-            state, results = self.advance.block(None if state is None else bytes(state), block)
-        except (BlobError, StreamError) as error:
-            raise type(error)(f"{self.options['key']} {key[0]}: {error}") from None
-        self.blob.update((state, seen + len(results)))
+            group = self._open(number)
+            setting = {"groups": GROUPS, **streams.begin(names, ordered)}
+            if group.setting not in (None, setting):
+                raise BlobError("state of a stream with other options")
+        except BlobError as error:
+            raise BlobError(f"{self.options['key']} {ordered[0][0]}: {error}") from None
+        group.setting = setting
+        self.worker.held.setdefault(number, set()).update(row[0] for row in ordered)
+        for indices, results in streams.advance(names, ordered, self._take, self._put):
+            if len(results):
+                yield self._table(_columns(results, indices))
         if self.timeout is not None:
-            for timer in list(self.handle.listTimers()):
-                self.handle.deleteTimer(timer)
-            self.handle.registerTimer(timerValues.getCurrentProcessingTimeInMs() + self.timeout)
-        if len(results):
-            yield self._table(key[0], len(results), _columns(results, seen))
+            now = timerValues.getCurrentProcessingTimeInMs()
+            group.last |= dict.fromkeys((row[0] for row in ordered), now)
+        self._close(number, group)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
-        """Drop a silent key."""
-        _, seen = self.blob.get() or (None, 0)
-        self.blob.clear()
-        yield self._table(key[0], 1, {"index": [seen], "alarm": [False], "silent": [True]})
+        """Drop the silent keys of a group."""
+        number, now = int(key[0]), timerValues.getCurrentProcessingTimeInMs()
+        group = self._open(number)
+        silent = [key for key, last in group.last.items() if last + (self.timeout or 0) <= now]
+        for each in silent:
+            count = self.worker.streams.seen(each, self._take(each) or b"")
+            self.states.removeKey((each,))
+            self.worker.streams.forget(each)
+            del group.last[each]
+            row = {name: [None] for name in self.outputs.names}
+            yield self._table(row | {"key": [each], "index": [count], "alarm": [False], "silent": [True]})
+        group.timer = None
+        self._close(number, group)
 
     def close(self) -> None:
         pass
 
-    def _block(self, key: Any, blobs: Sequence[bytes], seen: int) -> Block:
-        """The rows of a key in order of time."""
-        import pandas as pd
+    def _open(self, number: int) -> Group:
+        """What is stored for a group. Streams in memory are forgotten unless they are those of the store."""
+        blob = (self.group.get() or (None,))[0]
+        blob = None if blob is None else bytes(blob)
+        known, group = self.worker.groups.pop(number, (b"", Group()))  # until it is closed again
+        if blob is not None and known == blob:
+            return group
+        self.worker.forget(number)
+        try:
+            return Group() if blob is None else Group(**unpack(blob))
+        except MALFORMED as error:
+            raise error if isinstance(error, BlobError) else BlobError(f"not the state of a group: {error!r}") from None
+
+    def _close(self, number: int, group: Group) -> None:
+        if self.timeout is not None and group.timer is None and group.last:
+            group.timer = min(group.last.values()) + self.timeout
+            self.handle.registerTimer(group.timer)
+        group.stamp = os.urandom(16)
+        blob = pack(asdict(group))
+        self.group.update((blob,))
+        self.worker.groups[number] = blob, group
+
+    def _take(self, key: str) -> bytes | None:
+        found = self.states.getValue((key,))
+        return None if found is None else bytes(found[0])
+
+    def _put(self, key: str, state: bytes) -> None:
+        self.states.updateValue((key,), (state,))
+
+    def _ordered(self, blobs: Sequence[bytes]) -> list[Sequence[Any]]:
+        """Rows by key, and those of a key by time."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
-        batches = [pa.ipc.read_record_batch(pa.py_buffer(blob), self.reads) for blob in blobs]
-        columns = [column.to_pylist() for column in pa.Table.from_batches(batches).columns]
-        times = columns[self.reads.get_field_index(self.options["timestamp"])]
-        rows: list[Sequence[Any]] = list(zip([key] * len(times), *columns, strict=True))
-        if not _is_sorted(times):
-            order = pd.Series(times).sort_values(kind="stable").index
-            rows = [rows[place] for place in order]
-        return Block(tuple(self.inputs.names), rows, list(range(seen + 1, seen + 1 + len(rows))))
+        table = pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(blob), self.reads) for blob in blobs])
+        table = table.combine_chunks()
+        keys = pc.dictionary_encode(table.column(0), null_encoding="encode").combine_chunks()
+        by = pa.table({"key": keys.indices, "time": table.column(self.options["timestamp"])})
+        order = pc.sort_indices(by, [("key", "ascending"), ("time", "ascending")])
+        columns = [column.to_pylist() for column in table.take(order).columns]
+        return list(zip(map(str, columns[0]), *columns[1:], strict=True))
 
-    def _table(self, key: Any, rows: int, columns: Mapping[str, Any]) -> pd.DataFrame:
-        """One row with the bytes of `rows` rows."""
+    def _table(self, columns: Mapping[str, Any]) -> pd.DataFrame:
         import pandas as pd
-        import pyarrow as pa
 
-        arrays = [
-            pa.array(columns[field.name], field.type, from_pandas=True)
-            if field.name in columns
-            else pa.nulls(rows, field.type)
-            for field in self.writes
-        ]
-        blob = pa.RecordBatch.from_arrays(arrays, schema=self.writes).serialize().to_pybytes()
-        return pd.DataFrame({KEY: [str(key)], ROWS: [blob]})
+        return pd.DataFrame({name: columns[name] for name in self.outputs.names})
 
 
-_made: dict[str, Advance] = {}
-"""The cache of this Python worker between batches, by options."""
+class Worker:
+    """The streams that a Python worker holds between batches."""
+
+    def __init__(self, options: Mapping[str, Any], keep: int) -> None:
+        self.streams = StoredStreams(keep=keep, **options)
+        self.groups: dict[int, tuple[bytes, Group]] = {}
+        """Groups whose streams in memory are those of the store if the store has these bytes."""
+        self.held: dict[int, set[str]] = {}
+        """The keys of each group that may be in memory."""
+
+    def forget(self, number: int) -> None:
+        for key in self.held.pop(number, ()):
+            self.streams.forget(key)
 
 
-def _advance(options: Mapping[str, Any], keep: int) -> Advance:
+_workers: dict[str, Worker] = {}
+
+
+def _worker(options: Mapping[str, Any], keep: int) -> Worker:
     known = repr((sorted(options.items()), keep))
-    if known not in _made:
-        _made[known] = Advance(keep=keep, **options)
-    return _made[known]
+    if known not in _workers:
+        _workers[known] = Worker(options, keep)
+    return _workers[known]
 
 
-def _is_sorted(times: Sequence[Any]) -> bool:
-    try:
-        return all(map(operator.le, times, times[1:]))
-    except TypeError:  # some are missing
-        return False
-
-
-def _columns(results: Results, seen: int) -> dict[str, Any]:
+def _columns(results: Results, indices: np.ndarray) -> dict[str, Any]:
     """Results as columns of `output_schema`."""
     steps = results.steps
-    table: dict[str, Any] = {"index": np.arange(seen, seen + len(results))}
+    table: dict[str, Any] = {"key": results.keys, "index": indices}
     table["timestamp"] = [None if time is None else str(time) for time in results.timestamps or []]
     parts = {"": results.observed, "_predicted": steps.predicted}
     for h in range(steps.forecast.shape[1]):
         parts[f"_ahead{h + 1}"] = steps.forecast[:, h]
-        if steps.lower.shape[1]:
-            parts |= {f"_ahead{h + 1}_lower": steps.lower[:, h], f"_ahead{h + 1}_upper": steps.upper[:, h]}
+        bounded = steps.lower.shape[1] > 0
+        for bound, values in (("lower", steps.lower), ("upper", steps.upper)):
+            parts[f"_ahead{h + 1}_{bound}"] = values[:, h] if bounded else np.full_like(results.observed, np.nan)
     for suffix, entries in parts.items():
         when = 0 if suffix == "_predicted" else 1
         table |= {f"{name}{suffix}": values for name, values in results.split(entries, when).items()}
@@ -151,58 +209,55 @@ def _columns(results: Results, seen: int) -> dict[str, Any]:
     return table | {"silent": np.zeros(len(results), dtype=bool)}
 
 
+def group_of(key: str) -> int:
+    """The number of a key's group."""
+    return _hashed_to(crc32(key.encode()) % GROUPS)
+
+
+@cache
+def _hashed_to(hashed: int) -> int:
+    """The number whose hash by Spark is `hashed`, so that the groups are spread evenly: Murmur3 of one word, backwards.
+
+    Spark puts a group into the partition that the hash of its number gives, modulo the number of partitions.
+    """
+    word = 1 << 32
+    x = hashed ^ hashed >> 16
+    x = x * pow(0xC2B2AE35, -1, word) % word
+    x ^= x >> 13 ^ x >> 26
+    x = x * pow(0x85EBCA6B, -1, word) % word
+    x ^= x >> 16 ^ 4  # the number of bytes
+    x = (x - 0xE6546B64) * pow(5, -1, word) % word
+    x = (x >> 13 | x << 19) % word ^ 42  # the seed
+    x = x * pow(0x1B873593, -1, word) % word
+    x = (x >> 15 | x << 17) % word
+    x = x * pow(0xCC9E2D51, -1, word) % word
+    return x - word if x >= word >> 1 else x
+
+
 def packed(df: DataFrame) -> DataFrame:
-    """One row per key (the first column) of an Arrow batch, with the bytes of its rows in order."""
-    return df.mapInArrow(pack, packed_schema(df.schema))
+    """One row for each group of keys in an Arrow batch, with the bytes of its rows in order; the key comes first."""
+    from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
-
-def packed_schema(schema: StructType) -> StructType:
-    from pyspark.sql.types import BinaryType, StructField, StructType
-
-    return StructType([StructField(KEY, schema[0].dataType), StructField(ROWS, BinaryType())])
-
-
-def unpacked(df: DataFrame, schema: StructType) -> DataFrame:
-    """The rows of a table made by `packed`, whose bytes hold all columns of `schema` except the first."""
-    return df.mapInArrow(unpacking(schema), schema)
+    return df.mapInArrow(pack_rows, StructType([StructField(GROUP, IntegerType()), StructField(ROWS, BinaryType())]))
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The schema of the bytes: all columns except the first."""
-    import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    return pa.schema(list(to_arrow_schema(schema))[1:])
+    return to_arrow_schema(schema)
 
 
-def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def pack_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     for batch in batches:
         if batch.num_rows:
             keys = batch.column(0).dictionary_encode(null_encoding="encode")
-            codes = keys.indices.to_numpy()
-            order = np.argsort(codes, kind="stable")
-            starts = np.searchsorted(codes[order], np.arange(len(keys.dictionary) + 1)).tolist()
-            rows = pa.RecordBatch.from_arrays([part.take(order) for part in batch.columns[1:]], batch.schema.names[1:])
-            parts = [rows.slice(start, end - start) for start, end in pairwise(starts)]
+            groups = np.array([group_of(str(key)) for key in keys.dictionary.to_pylist()], dtype=np.int32)
+            of_rows = groups[keys.indices.to_numpy()]
+            order = np.argsort(of_rows, kind="stable")
+            found, starts = np.unique(of_rows[order], return_index=True)
+            rows = batch.take(pa.array(order))
+            parts = [rows.slice(start, end - start) for start, end in pairwise([*starts.tolist(), len(order)])]
             blobs = pa.array([part.serialize().to_pybytes() for part in parts], pa.binary())
-            yield pa.RecordBatch.from_arrays([keys.dictionary, blobs], names=[KEY, ROWS])
-
-
-def unpacking(schema: StructType) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The reverse of `pack`, for rows with this schema."""
-
-    def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        inside, names = arrow_schema(schema), schema.names
-        for batch in batches:
-            parts = [pa.ipc.read_record_batch(blob.as_buffer(), inside) for blob in batch.column(1)]
-            if parts:
-                rows = pa.Table.from_batches(parts).combine_chunks()
-                keys = batch.column(0).take(np.repeat(np.arange(len(parts)), [part.num_rows for part in parts]))
-                columns = [part.combine_chunks() for part in rows.columns]
-                yield pa.RecordBatch.from_arrays([keys, *columns], names=names)
-
-    return unpack
+            yield pa.RecordBatch.from_arrays([pa.array(found), blobs], names=[GROUP, ROWS])

@@ -16,7 +16,7 @@ from ptncn.streaming.engine import DivergedError, Engine, LearnerEngine
 from ptncn.streaming.forecaster_engine import ForecasterEngine
 from ptncn.streaming.options import TARGET, StreamOptions, default_learner
 from ptncn.streaming.results import History, Results, RunningStats, Steps
-from ptncn.streaming.sources import Block, RowError, StreamError
+from ptncn.streaming.sources import Block, LineError, RowError, StreamError
 from ptncn.streaming.storage import KeyStore, KeyTable, pack, unpack
 from ptncn.streaming.times import Clock, Pace, Shown
 
@@ -224,10 +224,8 @@ class Processor:
             steps = self.engine.run(np.array(slots), values, calendar)
         except DivergedError as error:
             self.healthy = False
-            raise StreamError(
-                f"{name}: line {block.lines[rows[error.row]]}: the prediction is no longer finite: learning has "
-                f"diverged; try a smaller --lr"
-            ) from None
+            problem = "the prediction is no longer finite: learning has diverged; try a smaller --lr"
+            raise LineError(name, block.lines[rows[error.row]], problem) from None
         return steps if real.all() else steps.take(real)
 
     def _place(self, keys: list[str] | None, rows: list[int]) -> list[int]:
@@ -236,25 +234,31 @@ class Processor:
             return [0] * len(rows)
         assignment = self._keys.assign([keys[row] for row in rows])
         for key, slot in assignment.evicted:
-            self._put_away(key, pack(self._state([slot])))
+            self._put_away(key, slot)
         if assignment.new:
-            slots = len(self._keys.slots)
-            self.engine.resize(slots)
-            self.clock.resize(slots)
+            self.engine.resize(self._keys.room)
+            self.clock.resize(self._keys.room)
         for key, slot in assignment.new:
-            state = None if self._store is None else self._store.take(key)
-            if state is not None:
-                self._restore([slot], unpack(state))
-            else:
+            if not self._take_back(key, slot):
                 self.engine.reset(slot)
                 self.clock.reset(slot)
         return assignment.slots
 
-    def _put_away(self, key: str, state: bytes) -> None:
+    def _put_away(self, key: str, slot: int) -> None:
         """Move the stream of a key to disk."""
+        self._on_disk().put(key, pack(self._state([slot])))
+
+    def _take_back(self, key: str, slot: int) -> bool:
+        """Load the stream of a key into a slot; False if it is new."""
+        state = None if self._store is None else self._store.take(key)
+        if state is not None:
+            self._restore([slot], unpack(state))
+        return state is not None
+
+    def _on_disk(self) -> KeyStore:
         if self._store is None:
             self._store = KeyStore(self.store_folder)
-        self._store.put(key, state)
+        return self._store
 
     def _account(self, results: Results) -> Results:
         """Update the running statistics and the drift detector."""
@@ -330,12 +334,13 @@ class Processor:
             raise ValueError("keys: expected a list of texts")
         slots = list(range(len(tree["keys"])))
         self._keys.slots.clear()
+        self._keys.free.clear()
         self._keys.slots.update(zip(tree["keys"], slots, strict=True))
         self.engine.resize(len(slots))
         self.clock.resize(len(slots))
         self._restore(slots, tree["streams"])
         for key, state in tree["stored"].items():
-            self._put_away(key, state)
+            self._on_disk().put(key, state)
         self.stats.load_tree(tree["stats"])
         self.history.load_tree(tree["history"])
         if not isinstance(tree["timestamp"], str | int | float | None):

@@ -11,12 +11,16 @@ class StreamError(ValueError):
     """The stream cannot continue; the message says why and what was expected."""
 
 
-class RowError(StreamError):
-    """One row of the source is bad; later rows may be good."""
+class LineError(StreamError):
+    """The stream cannot continue because of a line of the source."""
 
     def __init__(self, source: str, line: int, problem: str) -> None:
         super().__init__(f"{source}: line {line}: {problem}")
-        self.line = line
+        self.line, self.problem = line, problem
+
+
+class RowError(LineError):
+    """One row of the source is bad; later rows may be good."""
 
 
 @dataclass(slots=True)

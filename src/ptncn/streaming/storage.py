@@ -242,6 +242,16 @@ class KeyTable:
         self.limit = limit
         self.slots: OrderedDict[str, int] = OrderedDict()
         """All keys with a slot, the least recently used first."""
+        self.free: list[int] = []
+        """Slots of forgotten keys."""
+
+    @property
+    def room(self) -> int:
+        """Slots that were ever given."""
+        return len(self.slots) + len(self.free)
+
+    def forget(self, key: str) -> None:
+        self.free.append(self.slots.pop(key))
 
     def assign(self, keys: Sequence[str]) -> Assignment:
         """Slots for as many of the first rows as fit at the same time."""
@@ -255,7 +265,7 @@ class KeyTable:
             slot = self.slots.get(key)
             if slot is None:
                 if self.limit is None or len(self.slots) < self.limit:
-                    slot = len(self.slots)
+                    slot = self.free.pop() if self.free else len(self.slots)
                 else:
                     oldest = next(iter(self.slots))
                     if oldest in used:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptncn.checkpoint import CheckpointError
 from ptncn.learner import Learner
@@ -16,7 +19,7 @@ from ptncn.streaming.drift import Detector, DriftListener
 from ptncn.streaming.options import TARGET, LearnerSpec, StreamOptions, hidden_sizes
 from ptncn.streaming.processor import Processor
 from ptncn.streaming.results import Forecast, Observation, Results
-from ptncn.streaming.sources import Block, IterableSource, RowError, Source, StreamError
+from ptncn.streaming.sources import Block, IterableSource, LineError, RowError, Source, StreamError
 from ptncn.streaming.storage import MALFORMED, BlobError, pack, read_checkpoint, unpack
 from ptncn.system import write_atomically
 
@@ -218,12 +221,6 @@ class Advance:
         observations = stream.feed(rows)
         return self._put(stream), observations
 
-    def block(self, state: bytes | None, block: Block) -> tuple[bytes, Results]:
-        """The same for a block of rows, with the results as arrays."""
-        stream = self._stream(state)
-        results = stream.feed_block(block)
-        return self._put(stream), results
-
     def _stream(self, state: bytes | None) -> Stream:
         if state is None:
             return Stream(**self.options)
@@ -241,6 +238,126 @@ class Advance:
         while len(self._streams) > self.keep:
             self._streams.popitem(last=False)
         return state
+
+
+class StoredStreams(Stream):
+    """The streams of many keys, stepped together, while another system stores the state of each by its key.
+
+    Arguments:
+        keep: number of streams in memory. The state of another is decoded when its key gets rows.
+        options: those of `Stream`, with a key and weights of its own for each.
+
+    >>> store: dict[str, bytes] = {}
+    >>> for value in (1.0, 2.0):
+    ...     streams = StoredStreams(keep=2, key="device")  # such as after a restart
+    ...     rows = [[key, value] for key in "aabc"]
+    ...     for indices, results in streams.advance(("device", "load"), rows, store.get, store.__setitem__):
+    ...         print(results.keys, indices.tolist())
+    ['a', 'a', 'b'] [0, 1, 0]
+    ['c'] [0]
+    ['a', 'a', 'b'] [2, 3, 1]
+    ['c'] [1]
+    """
+
+    def __init__(self, *, keep: int, **options: Any) -> None:
+        if keep < 1:
+            raise ValueError(f"keep: expected at least 1, got {keep}")
+        super().__init__(**options, key_limit=keep)
+        self._keep = keep
+        self._seen: dict[str, int] = {}
+        """Rows of each key in memory."""
+        self._take: Callable[[str], bytes | None] = lambda key: None
+
+    def begin(self, names: tuple[str, ...], rows: list[Sequence[Any]]) -> dict[str, Any]:
+        """What the states of all keys have in common: a state is only read by streams for which this is the same."""
+        if self._engine is None:
+            self._begin(Block(names, rows[:1], [1]), "rows")
+        columns = {name: part for name, part in self.columns.tree().items() if name != "categories"}
+        options = {name: option for name, option in self._options_tree.items() if name != "key_limit"}
+        return {"options": options, "learner": self._describe_learner(), "columns": columns}
+
+    def advance(
+        self,
+        names: tuple[str, ...],
+        rows: list[Sequence[Any]],
+        take: Callable[[str], bytes | None],
+        put: Callable[[str, bytes], None],
+    ) -> Iterator[tuple[NDArray[np.int64], Results]]:
+        """The results of rows, those of each key one after another, for as many keys at a time as are in memory; and
+        the number of rows of its key before each.
+
+        `take` returns the stored state of a key, or None for a new one; `put` stores the next one. After an error, or
+        if what was put is lost, memory is ahead of the store: `forget` the keys.
+        """
+        self.begin(names, rows)
+        place = names.index(str(self.options.key))
+        keys = [str(row[place]) for row in rows]
+        starts = {key: at for at, key in reversed(list(enumerate(keys)))}  # the first row of each
+        bounds = [*sorted(starts.values())[:: self._keep], len(rows)]
+        self._take = take
+        for first, last in pairwise(bounds):
+            held = list(dict.fromkeys(keys[first:last]))
+            self._place(held, list(range(len(held))))  # before the rows are encoded, which takes the labels of the keys
+            try:
+                results = self.feed_block(Block(names, rows[first:last], list(range(first, last))))
+            except LineError as error:
+                key = keys[error.line]
+                at = error.line - starts[key] + 1
+                raise StreamError(f"{self.options.key} {key}: row {at} of the batch: {error.problem}") from None
+            indices = self._count(results.keys or [])
+            for key in held:
+                put(key, self._to_bytes(key))
+            yield indices, results
+
+    def forget(self, key: str) -> None:
+        """Remove a key from memory if it is there."""
+        if key in self._keys.slots:
+            self._keys.forget(key)
+            self._remove(key)
+
+    def seen(self, key: str, state: bytes) -> int:
+        """Rows of a key before its state was stored."""
+        with self._named(key):
+            return int(unpack(state)["seen"])
+
+    @contextmanager
+    def _named(self, key: str) -> Iterator[None]:
+        """Errors of a state name its key."""
+        try:
+            yield
+        except MALFORMED as error:  # a BlobError is a ValueError
+            problem = error if isinstance(error, BlobError) else f"not the state of a stream like this one: {error!r}"
+            raise BlobError(f"{self.options.key} {key}: {problem}") from None
+
+    def _count(self, keys: list[str]) -> NDArray[np.int64]:
+        seen, indices = self._seen, []
+        for key in keys:
+            indices.append(seen[key])
+            seen[key] += 1
+        return np.array(indices, dtype=np.int64)
+
+    def _to_bytes(self, key: str) -> bytes:
+        labels = {name: own.get(key, []) for name, own in self.columns.categories.items()}
+        return pack({"seen": self._seen[key], "labels": labels, "state": self._state([self._keys.slots[key]])})
+
+    def _take_back(self, key: str, slot: int) -> bool:
+        state = self._take(key)
+        with self._named(key):
+            tree: Any = {"seen": 0, "labels": {}} if state is None else unpack(state)
+            if state is not None:
+                self._restore([slot], tree["state"])
+            self._seen[key] = int(tree["seen"])
+            for name, own in tree["labels"].items():
+                self.columns.categories[name][key] = list(own)
+        return state is not None
+
+    def _put_away(self, key: str, slot: int) -> None:
+        self._remove(key)  # its state is in the store
+
+    def _remove(self, key: str) -> None:
+        self._seen.pop(key, None)
+        for own in self.columns.categories.values():
+            own.pop(key, None)
 
 
 def forecast_from(
