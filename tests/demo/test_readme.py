@@ -85,35 +85,6 @@ def results_table() -> str:
     return f"{text}\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def results_table() -> str:
-    """The paper's numbers and ours: at laptop scale, and first at the paper's size where the network has a record."""
-    head = ["", "size", *(f"{learner_label(name)}, {whose}" for name in COMPARED for whose in ("paper", "ours"))]
-    rows = [head, ["---", "---", *["--:"] * 4]]
-    for name, metric, column in SHOWN:
-        experiment = EXPERIMENTS.find(name)
-        title = experiment.page.title.partition(":")[0]
-        for scale in ("paper", "laptop"):
-            folder = ROOT / "results" / scale / name
-            sources = gather([folder]).sources if folder.exists() else []
-            cells = {cell.row: cell for cell in cells_of(experiment, sources, metric) if cell.column == column}
-            best = [row for row in VARIANTS if row in cells]
-            shown = [cells.get(row) for row in (best[0] if best else COMPARED[0], COMPARED[1])]
-            if shown[0] is not None and shown[0].ours is not None:
-                found = [text for cell in shown for text in _numbers(cell)]
-                rows.append([f"{title}: {place(experiment, metric, column)}", scale, *found])
-    learnt = [read_record(ROOT / f"results/paper/prediction/{row}-mnist-0.json") for row in ("lstm-bptt", "ptncn-best")]
-    lstm, ptncn = (record.config["run_config"]["epochs"] for record in learnt)
-    text = (
-        "Lower is better. Size `paper` has the paper's data and number of units, with the preset `best` as it was when "
-        "the runs were made: RMSprop for letters; for text one layer and a memory of 256, which the paper's network "
-        f"does not have. On digits, the LSTM had {lstm} epochs and the P-TNCN {ptncn}. Each record lists its options. "
-        "Size `laptop` has at most half the units and a fifth of the data, in one pass: about an hour per table. "
-        "[docs/results](docs/results/README.md) has every row, with epochs, significance tests, and what did not "
-        "reproduce."
-    )
-    return f"{text}\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
 def _epochs(things: str, data: str) -> str:
     """The epochs of the P-TNCN at the paper's size, and of the LSTM if it has a record."""
     paths = [ROOT / f"results/paper/prediction/{row}-{data}-0.json" for row in ("ptncn-best", "lstm-bptt")]
