@@ -158,13 +158,13 @@ class Ranks:
         everyone = self.gather_rows(given, self.size)
         self.arrive()
         for place, name in enumerate(values):
-            said = [
+            reported = [
                 bytes(row[place * WORD : (place + 1) * WORD].tolist()).decode(errors="replace").strip()
                 for row in everyone
             ]
-            for rank, value in enumerate(said):
-                if value != said[0]:
-                    raise RanksError(f"{name}: expected {said[0]} on rank {rank}, as on rank 0, got {value}")
+            for rank, value in enumerate(reported):
+                if value != reported[0]:
+                    raise RanksError(f"{name}: expected {reported[0]} on rank {rank}, as on rank 0, got {value}")
 
     def _gather(self, whole: Tensor, own: Tensor, then: Callable[[], object] = lambda: None) -> None:
         blocks = whole.view(self.size, -1)

@@ -136,7 +136,7 @@ typedef struct {
 typedef struct {
     double *fade, *late, *steps;                       /* tables */
     double *last, *scale, *medians, *drifts, *growths; /* H + rows: when forecasts were made, the newest first */
-    double *said, *made;                               /* EXPERTS H, 3 H */
+    double *experts, *made;                            /* EXPERTS H, 3 H */
     double *pred, *base, *ahead;                       /* NONLINEAR TILE H, SEASONS TILE H, TILE SEASONS H */
     double *mixed, *sum, *error, *keep;
     double *k, *z, *window; /* of the largest block; lags of the nonlinear units */
@@ -180,7 +180,7 @@ static int64_t room_of_lanes(const Layout *l, const Setting *s, int64_t rows, do
         of->fade = carve(at, H), of->late = carve(at, H), of->steps = carve(at, H);
         of->last = carve(at, H + rows), of->scale = carve(at, H + rows), of->medians = carve(at, H + rows);
         of->drifts = carve(at, H + rows), of->growths = carve(at, H + rows);
-        of->said = carve(at, EXPERTS * H), of->made = carve(at, 3 * H), of->pred = carve(at, NONLINEAR * TILE * H);
+        of->experts = carve(at, EXPERTS * H), of->made = carve(at, 3 * H), of->pred = carve(at, NONLINEAR * TILE * H);
         of->base = carve(at, SEASONS * TILE * H), of->ahead = carve(at, SEASONS * TILE * H);
         of->mixed = carve(at, H), of->sum = carve(at, H), of->error = carve(at, H), of->keep = carve(at, H);
         of->k = carve(at, n), of->z = carve(at, n), of->window = carve(at, s->unit_lags);

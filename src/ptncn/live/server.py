@@ -131,13 +131,13 @@ async def _receive(page: Page, websocket: WebSocket, visitor: Visitor) -> int | 
         message = await websocket.receive()
         if message["type"] == "websocket.disconnect":
             return None
-        said = message.get("text")
+        text = message.get("text")
         now = time.monotonic()
         begun, count = (now, 1) if now - begun >= 1 else (begun, count + 1)
-        if said is None or len(said) > LARGEST or count > MOST_MESSAGES:
-            return 1009 if said is not None and len(said) > LARGEST else 1008
+        if text is None or len(text) > LARGEST or count > MOST_MESSAGES:
+            return 1009 if text is not None and len(text) > LARGEST else 1008
         try:
-            page.receive(parse(said, page.checks), visitor)
+            page.receive(parse(text, page.checks), visitor)
         except ValueError as error:
             visitor.notices.append({"type": "refused", "why": str(error)})
 

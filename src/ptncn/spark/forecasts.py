@@ -145,8 +145,8 @@ def reason(error: BaseException) -> str:
     """
     if "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE" in str(error):
         return "checkpoint: states in layout 1 of an earlier version; this version reads layout 2; start a new one"
-    said = re.findall(r"(?:BlobError|StreamError): (.+)", str(error))
-    return str(said[-1]).strip() if said else one_line(error)
+    reasons = re.findall(r"(?:BlobError|StreamError): (.+)", str(error))
+    return str(reasons[-1]).strip() if reasons else one_line(error)
 
 
 def _is_there(module: str) -> bool:

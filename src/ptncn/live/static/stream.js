@@ -23,7 +23,7 @@ let panels = [];
 let drawn = 0;
 let pending = 0;
 let timed = false;
-let told = null; // the last alarm that was announced or was there at the start, and when
+let announced = null; // the last alarm that was announced or was there at the start, and when
 let since = null; // when the last row arrived, or when the next one is due
 let held = 0; // until when the pause button ignores the server's state, which may be older than the last press
 
@@ -346,10 +346,10 @@ function clock(seconds) {
 
 // For screen readers: new alarms, at most every ten seconds.
 function tellAlarms() {
-  told ??= { row: alarms[0]?.row ?? -1, at: -Infinity };
-  const fresh = alarms.filter((alarm) => alarm.row > told.row && !alarm.acknowledged);
-  if (!fresh.length || performance.now() - told.at < 10000) return;
-  told = { row: alarms[0].row, at: performance.now() };
+  announced ??= { row: alarms[0]?.row ?? -1, at: -Infinity };
+  const fresh = alarms.filter((alarm) => alarm.row > announced.row && !alarm.acknowledged);
+  if (!fresh.length || performance.now() - announced.at < 10000) return;
+  announced = { row: alarms[0].row, at: performance.now() };
   $("spoken").textContent = `${fresh.length === 1 ? "New alarm" : `${fresh.length} new alarms, the last`} at ${at(fresh[0])}: ${fresh[0].why}.`;
 }
 

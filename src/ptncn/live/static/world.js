@@ -28,7 +28,7 @@ let waiting = null;
 let newest = null; // the last frame that was drawn
 let announced = null; // the last frame shown in words and curves
 let drawn = 0;
-let said = 0;
+let spokenAt = 0;
 let image = null; // reused for all pictures, to avoid creating garbage 75 times a second
 
 export function begin(message, sender) {
@@ -65,8 +65,8 @@ function paint(now) {
     const size = hello.canvas ** 2;
     ["truth", "expected-0", "expected-1"].forEach((id, index) => picture($(id), pixels.subarray(index * size, (index + 1) * size)));
   }
-  if (newest !== announced && now - said > 400) {
-    [announced, said] = [newest, now];
+  if (newest !== announced && now - spokenAt > 400) {
+    [announced, spokenAt] = [newest, now];
     tell(newest);
     drawCurves();
   }

@@ -145,8 +145,8 @@ class Step:
         slot, kept = origin % H, self._kept(origin)
         at = (np.arange(B)[:, None, None], np.arange(C)[None, :, None], kept[:, None, :])
         last, scale = self._known(v["last"], slot), self._known(v["scale"], slot)
-        said = self._experts(v, np.repeat(time[:, None], H, axis=1), slot, v["outputs"][at])
-        mixed = (weigh(v["regret"], v["square"]) * said).sum(-1)
+        experts = self._experts(v, np.repeat(time[:, None], H, axis=1), slot, v["outputs"][at])
+        mixed = (weigh(v["regret"], v["square"]) * experts).sum(-1)
         n = v["scored"] + known
         rate, off = np.maximum(1.0 / np.maximum(n, 1.0), 0.005), np.abs(mixed - value)
         size = v["size"] + rate * (
@@ -156,7 +156,7 @@ class Step:
         usual = np.maximum(size, LEAST_SHARE * lasting)
         positive = known & (usual > TINY)
         usual = np.where(usual > TINY, usual, 1.0)
-        gain = np.clip(np.sign(mixed - value)[..., None] * (mixed[..., None] - said) / usual[..., None], -GAIN, GAIN)
+        gain = np.clip(np.sign(mixed - value)[..., None] * (mixed[..., None] - experts) / usual[..., None], -GAIN, GAIN)
         fade = (1.0 - (1.0 - s.fade) / np.sqrt(self._h + 1.0))[:, None]
         put(v["regret"], positive[..., None], fade * v["regret"] + gain)
         put(v["square"], positive[..., None], fade * v["square"] + gain * gain)
@@ -317,8 +317,8 @@ class Step:
         outputs = np.where(np.isnan(bases), last[..., None], np.where(np.isnan(bases), 0.0, bases) + moved)
         outputs = np.append(outputs, self._nonlinear.ahead(v, time)[..., None], axis=3)
         v["outputs"][at] = outputs
-        said = self._experts(v, time[:, None] + 1 + self._h, slot, outputs)
-        mixed = (weigh(v["regret"], v["square"]) * said).sum(-1)
+        experts = self._experts(v, time[:, None] + 1 + self._h, slot, outputs)
+        mixed = (weigh(v["regret"], v["square"]) * experts).sum(-1)
         prior = PRIOR * (self._h + 1.0)
         young = np.maximum(0.0, 1.0 - v["scored"] / SEASONED)
         toward = TOWARD * prior * young * (self._seasons(v)[..., :1] > 0)
