@@ -52,6 +52,10 @@ def test_eval_can_learn_without_changing_the_file(somewhere):
         (("train", "ptncn", "digit"), "did you mean 'digits'"),
         (("train", "ptncn", "digits", *SMALL, "-o", "bета=1"), "unknown option"),
         (("train", "ptncn", "digits", "-o", "beta"), "NAME=VALUE"),
+        (
+            ("train", "ptncn", "digits", *SMALL, "-o", "biases=maybe"),
+            "Error: biases: expected True or False, got 'maybe'",
+        ),
         (("eval", "nothing.safetensors", "digits"), "no such checkpoint"),
     ],
 )

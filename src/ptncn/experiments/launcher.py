@@ -19,7 +19,7 @@ from ptncn.experiments.phases import stable, training_run
 from ptncn.experiments.run import Interrupted, Reporter, RunContext, RunSpec, Stop
 from ptncn.experiments.runner import Result, train
 from ptncn.records import Record, RecordError, read_record
-from ptncn.system import usable_cores
+from ptncn.system import one_line, usable_cores
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,12 @@ def _carry_out(spec: RunSpec, only_train: bool, options: LaunchOptions, stop: St
         except (Interrupted, KeyboardInterrupt):
             raise
         except Exception as error:  # the run that needs it fails too, and its record says why
-            context.reporter.say(f"{_name(spec, only_train)}: {type(error).__name__}: {error}")
+            context.reporter.say(f"{_name(spec, only_train)}: {_reason(error)}")
+
+
+def _reason(error: Exception) -> str:
+    """The message of an expected error; of any other also its type."""
+    return one_line(error) if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {one_line(error)}"
 
 
 def _threads(spec: RunSpec, only_train: bool, options: LaunchOptions) -> int | None:
@@ -165,7 +170,7 @@ def perform(
         raise
     except Exception as error:
         record.status = "failed"
-        record.notes.append(f"{type(error).__name__}: {error}")
+        record.notes.append(_reason(error))
     record.finished = _now()
     record.write(spec.path(out))
     return record
