@@ -51,8 +51,8 @@ class Writer(Protocol):
     def header(self, table: Table) -> str:
         """The text before the first line."""
 
-    def lines(self, table: Table) -> bytes:
-        """A line for each row, in UTF-8."""
+    def lines(self, table: Table) -> str | bytes:
+        """A line for each row; bytes are UTF-8."""
 
 
 class CsvWriter:
