@@ -130,8 +130,8 @@ def main() -> None:
     parser.add_argument(
         "--shapes", nargs="+", default=["100x1000", "1000x100", "1000x300"], help="keys x rows of a key in a batch"
     )
-    parser.add_argument("--batches", type=int, default=16)
-    parser.add_argument("--warm-up", type=int, default=10, help="batches that are not timed")
+    parser.add_argument("--batches", type=int, default=40)
+    parser.add_argument("--warm-up", type=int, default=30, help="batches that are not timed")
     parser.add_argument("--horizon", type=int, default=2)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--keep", type=int, default=1000, help="streams that a worker keeps decoded")

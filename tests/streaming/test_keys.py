@@ -149,6 +149,12 @@ class TestTable:
         assert table.assign(["c"]).evicted == [("b", 1)]
         assert list(table.slots) == ["a", "c"]
 
+    def test_known_keys_are_used_in_the_order_of_their_last_rows(self):
+        table = KeyTable(limit=3)
+        table.assign(["a", "b", "c"])
+        assert table.assign(["c", "a", "c", "b", "a"]).slots == [2, 0, 2, 1, 0]
+        assert list(table.slots) == ["c", "b", "a"]
+
     def test_a_store_returns_each_entry_once(self, tmp_path):
         store = KeyStore(str(tmp_path))
         store.put("a", b"1")

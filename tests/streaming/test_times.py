@@ -39,6 +39,33 @@ def test_a_custom_format_is_used():
     assert math.isnan(TimeParser().parse(["28.02.2024 23:30"])[0])
 
 
+def test_numbers_are_parsed_together_as_one_by_one():
+    parser = TimeParser()
+    numbers = [sign * 10.0**power for power in range(-3, 21) for sign in (1, -1)] + [0.0, math.nan, math.inf, 1e8, 1e11]
+    np.testing.assert_array_equal(parser.parse(numbers), [parser.parse([number, 0])[0] for number in numbers])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_sorted_by_stream_advance_as_they_do_in_turn(seed):
+    """The clock takes the rows of a stream together where they follow one another."""
+    rng = np.random.default_rng(seed)
+    together, in_turn = Clock(), Clock()
+    for clock in (together, in_turn):
+        clock.resize(3)
+    for start in (0, 1000, 2000):
+        times = start + 10.0 * np.arange(3 * 20).reshape(3, 20)
+        times[1] = rng.permutation(times[1]) if start == 1000 else times[1] + 0.01 * start
+        times[2, rng.integers(20, size=3)] = rng.choice([math.nan, 1.0, 1e6])
+        slots = np.repeat(range(3), 20)
+        found = together.advance(slots.tolist(), times.ravel()) or [1] * 60
+        mixed = rng.permutation(60)
+        mixed = mixed[np.argsort(mixed % 20, kind="stable")]
+        single = np.array(in_turn.advance(slots[mixed].tolist(), times.ravel()[mixed]) or [1] * 60)
+        np.testing.assert_array_equal(np.array(found)[mixed], single)
+        for name, values in together.state(range(3)).items():
+            np.testing.assert_array_equal(values, in_turn.state(range(3))[name])
+
+
 def hourly(hours, skip=()):
     start = datetime(2024, 1, 1, tzinfo=UTC)
     return [

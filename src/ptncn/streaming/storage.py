@@ -255,10 +255,12 @@ class KeyTable:
 
     def assign(self, keys: Sequence[str]) -> Assignment:
         """Slots for as many of the first rows as fit at the same time."""
-        if self.limit is None:
-            known = [self.slots.get(key, -1) for key in keys]
-            if -1 not in known:
-                return Assignment(known, [], [])
+        known = [self.slots.get(key, -1) for key in keys]
+        if -1 not in known:
+            if self.limit is not None:
+                for key in reversed(dict.fromkeys(reversed(keys))):
+                    self.slots.move_to_end(key)
+            return Assignment(known, [], [])
         assignment = Assignment([], [], [])
         used: set[str] = set()
         for key in keys:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,11 @@ class TimeParser:
                     return np.array(values, dtype="datetime64[us]").astype(np.int64) / 1e6
             except (ValueError, UserWarning, DeprecationWarning):
                 pass
+        if values and all(type(value) is float for value in values):
+            numbers = np.array(values)
+            size = np.abs(numbers)
+            units: Vector = np.select([size >= least for least, _ in UNITS], [unit for _, unit in UNITS], 1.0)
+            return numbers * units
         return np.array([self._parse_one(value) for value in values], dtype=np.float64)
 
     def _parse_one(self, value: Any) -> float:
@@ -138,11 +144,22 @@ class Clock:
         least 1, or 0 for a row that is not later; None if all are 1."""
         if not times.size or np.isnan(times).all():
             return None
-        if len(set(slots)) == 1 and self._is_regular(slots[0], times):
-            self.last[slots[0]] = times[-1]
-            return None
-        passed = [self._advance(slot, time) for slot, time in zip(slots, times.tolist(), strict=True)]
+        index = np.asarray(slots)
+        ends = [*(np.flatnonzero(np.diff(index)) + 1).tolist(), len(index)]
+        if len(ends) > len(index) // 4 and len(ends) > 1:  # rows of several streams in turn
+            passed = [self._advance(slot, time) for slot, time in zip(slots, times.tolist(), strict=True)]
+        else:
+            passed = []
+            for start, end in pairwise([0, *ends]):
+                passed += self._advance_one(slots[start], times[start:end])
         return None if all(steps == 1 for steps in passed) else passed
+
+    def _advance_one(self, slot: int, times: Vector) -> list[int]:
+        """The same for several rows of one stream."""
+        if self._is_regular(slot, times):
+            self.last[slot] = times[-1]
+            return [1] * len(times)
+        return [self._advance(slot, time) for time in times.tolist()]
 
     def _is_regular(self, slot: int, times: Vector) -> bool:
         step = self.step[slot]
