@@ -1,5 +1,5 @@
-/* Anomaly scores of many streams: the compiled form of `ptncn.streaming.anomaly`, which describes the
- * model. A stream's state is one row of doubles: COMMON numbers, then OWN numbers for each column. */
+/* Anomaly scores of many streams: the compiled form of `ptncn.streaming.anomaly_reference`, which describes the model.
+ * A stream's state is one row of doubles: COMMON numbers, then OWN numbers for each column. */
 #include <math.h>
 #include <stdint.h>
 
@@ -193,7 +193,7 @@ EXPORT int64_t anomaly_size(const Setting *s) {
     return s->columns < 1 || s->columns > 1 << 20 || s->hold < 0 ? 0 : COMMON + s->columns * OWN;
 }
 
-/* Streams `rows` (count of them) of `state` (streams, width) each see one row; returns 0 or an error code. */
+/* Score one row for each of the `count` streams `rows` of `state` (streams, width); returns 0 or an error code. */
 EXPORT int64_t anomaly_step(const Setting *s, double *state, int64_t streams, int64_t width, const int64_t *rows,
                             int64_t count, const double *values, const double *expected, double *out) {
     if (!anomaly_size(s) || anomaly_size(s) != width) return 1;

@@ -1,4 +1,4 @@
-/* Checks the arguments of a call against the memory that it will access, before any access. */
+/* Checks of the arguments of a call, made before any access, against the memory that it will access. */
 #ifndef PTNCN_CHECK_H
 #define PTNCN_CHECK_H
 

@@ -1,10 +1,10 @@
-/* One observation of many streams through the forecaster: the compiled form of
- * `ptncn.streaming.forecaster.reference`, which explains the model. A stream's state is one row of doubles, whose parts
- * `lay_out` places in the order of `ptncn.streaming.forecaster.layout`. Nothing is written before sizes are checked.
+/* Forecasts of many streams: the compiled form of `ptncn.streaming.forecaster.reference`, which explains the model.
+ * A stream's state is one row of doubles; `lay_out` orders its parts as in `ptncn.streaming.forecaster.layout`. All
+ * sizes are checked before anything is written.
  *
  * Successive rows of a stream make a run: `prepare` updates what all columns share, then `advance` takes each column
- * through the run, so that its part of the state stays in the caches; threads may share the columns. Numbers of all
- * horizons are in contiguous arrays (lanes), so that loops over horizons become vector instructions. */
+ * through the run, so that its part of the state stays in the caches; threads may share the columns. The numbers
+ * of all horizons are in contiguous arrays (lanes), so that loops over horizons become vector instructions. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -50,8 +50,8 @@ typedef struct {
 } Setting;
 
 typedef struct {
-    int64_t n, groups, targets, slots; /* features; blocks of this kind in a stream; targets that share P; stored
-     * rows */
+    /* features; blocks of this kind in a stream; targets that share P; stored rows */
+    int64_t n, groups, targets, slots;
     int64_t P, W, usual, z, gain;
 } Block;
 
@@ -86,7 +86,7 @@ static int lay_out(const Setting *s, Layout *l) {
     l->regret = place(&at, C * H * EXPERTS), l->square = place(&at, C * H * EXPERTS);
     l->size = place(&at, C * H), l->lasting = place(&at, C * H), l->scored = place(&at, C * H), l->trust = place(&at, C * H * 2);
     l->low = place(&at, C * H), l->high = place(&at, C * H), l->spread = place(&at, C * H), l->owed = place(&at, C * H);
-    int64_t lines = C * (H * (H + 1) / 2); /* for each horizon as many places as it has steps */
+    int64_t lines = C * (H * (H + 1) / 2); /* as many places for each horizon as it has steps */
     l->made = place(&at, lines * 3), l->outputs = place(&at, lines * BLOCKS), l->base = place(&at, lines * SEASONS);
     l->last = place(&at, H * C), l->scale = place(&at, H * C);
     l->medians = place(&at, H * C), l->drifts = place(&at, H * C), l->growths = place(&at, H * C);
@@ -123,7 +123,7 @@ typedef struct {
     const Setting *set;
     const Layout *at;
     double *x; /* the stream */
-    int64_t time, rows; /* number of the first row, and how many there are */
+    int64_t time, rows; /* number of the first row; number of rows */
     const double *weights; /* of the nonlinear units: a row of biases, then one for each lag */
     const double *values;  /* (rows, C) */
     /* From `prepare`: (rows, n) features and gains of the network's block; the columns of P with which its weights are
@@ -132,7 +132,7 @@ typedef struct {
     double *past, *k; /* scratch memory of `prepare`: rows and lags, n */
 } Run;
 
-/* What a thread needs for a column, with H numbers for each name unless noted. */
+/* A thread's working memory for one column; H numbers each unless noted. */
 typedef struct {
     double *fade, *late, *steps;                       /* tables */
     double *last, *scale, *medians, *drifts, *growths; /* H + rows: when forecasts were made, the newest first */
@@ -159,7 +159,7 @@ static int64_t widest(const Layout *l) {
     return n;
 }
 
-/* The memory of a run of up to `rows` rows, in doubles; with `memory`, its parts are assigned. */
+/* The size in doubles of the memory of a run of up to `rows` rows; assigns its parts if `memory` is given. */
 static int64_t room_of_run(const Layout *l, const Setting *s, int64_t rows, double *memory, Run *r) {
     int64_t n = l->block[NETWORK].n, due = rows / EVERY + 2, past = s->lags + rows;
     if (memory) {
@@ -171,7 +171,7 @@ static int64_t room_of_run(const Layout *l, const Setting *s, int64_t rows, doub
     return (2 * rows + due + 1) * n + due + rows * s->columns * FACTS + past;
 }
 
-/* The same for a thread. */
+/* The same for the memory of a thread. */
 static int64_t room_of_lanes(const Layout *l, const Setting *s, int64_t rows, double *memory, Lanes *of) {
     int64_t H = s->horizon, n = widest(l), own = 0, due = TILE / EVERY + 1;
     for (int j = LONG; j < NONLINEAR; j++) own += l->block[j].n;
@@ -208,7 +208,7 @@ INLINE int64_t season_of(const Run *r, int64_t c, int k) {
     return season >= 1 && season <= (double)(r->set->history / 2) ? (int64_t)season : 0;
 }
 
-/* The first row from which a block learns: before it there is no scale, or there are too few values for its lags. */
+/* The first row from which a block learns; before it, the scale or some of the lagged values are unknown. */
 INLINE int64_t begins(const Setting *s, int j) { return j == LONG && s->lags / 2 > SETTLED ? s->lags / 2 : SETTLED; }
 
 #include "readout.inc"
@@ -220,7 +220,7 @@ INLINE int64_t begins(const Setting *s, int j) { return j == LONG && s->lags / 2
 typedef void Prepare(const Run *, const double *, const double *);
 typedef void Advance(const Run *, Lanes *, int64_t, double *, double *, double *, double *);
 
-/* Both compiled for a processor. */
+/* The two entry points, compiled for one kind of processor. */
 typedef struct {
     Prepare *prepare;
     Advance *advance;
@@ -246,8 +246,8 @@ static Code best_code(void) {
 static Code best_code(void) { return (Code){prepare_anywhere, advance_anywhere}; }
 #endif
 
-/* Tables over the horizons, and memory for runs of up to `rows` rows. Returns what has to be freed; NULL if memory is
- * short. */
+/* Tables over the horizons, and memory for runs of up to `rows` rows. Returns the block to free, or NULL if memory
+ * runs out. */
 static double *begin_lanes(const Layout *layout, const Setting *s, int64_t rows, Lanes *l) {
     double *memory = malloc((size_t)room_of_lanes(layout, s, rows, NULL, NULL) * sizeof(double));
     if (!memory) return NULL;
@@ -259,7 +259,7 @@ static double *begin_lanes(const Layout *layout, const Setting *s, int64_t rows,
     return memory;
 }
 
-/* Whether counts of rows are possible: what is derived from them stays within the state. */
+/* Whether stored row counts are valid, so that everything derived from them stays within the state. */
 static int counted(const Layout *l, const double *x) { return x[l->count] >= 0 && x[l->count] < 9e15; }
 
 static int sound(const Layout *l, const Setting *s, const double *x) {
@@ -285,7 +285,7 @@ EXPORT int64_t forecast_size(const Setting *setting) {
     return lay_out(setting, &layout) ? layout.total : 0;
 }
 
-/* Prefetch the state of a stream while another is processed, since few of many streams stay in the caches. */
+/* Prefetch the state of a stream while another is processed: with many streams, few stay in the caches. */
 static void fetch(const Layout *l, const double *x) {
 #ifdef __GNUC__
     __builtin_prefetch(x);
@@ -296,8 +296,8 @@ static void fetch(const Layout *l, const double *x) {
 }
 
 /* Streams `rows` each observe one of `count` rows, in order; a stream may occur more than once. Only streams whose
- * number is `part` modulo `parts` are processed, so that several threads can share a call. Returns 0, or an error
- * code. */
+ * number is `part` modulo `parts` are processed, so that several threads can share a call. Returns 0 or
+ * an error code. */
 EXPORT int64_t forecast_step(const Setting *setting, double *state, int64_t streams, int64_t width, const int64_t *rows,
                              int64_t count, const double *weights, const double *values, const double *states,
                              const double *extra, double *expected, double *forecast, double *lower, double *upper,
@@ -341,7 +341,7 @@ EXPORT int64_t forecast_step(const Setting *setting, double *state, int64_t stre
     return wrong;
 }
 
-/* The same for one stream in three steps, so that threads can share its columns: `forecast_prepare` begins a run and
+/* The same for one stream in three steps, so that threads can divide its columns: `forecast_prepare` begins a run and
  * returns the number of its rows or a negative error code, `forecast_columns` takes some columns through it, in any
  * order, and `forecast_finish` ends it. `room` has `forecast_room` doubles. */
 EXPORT int64_t forecast_room(const Setting *setting) {

@@ -1,4 +1,4 @@
-/* Rows of numbers as text, each with nine significant digits: byte for byte what printf("%.9g") gives. */
+/* Formats rows of numbers with nine significant digits, byte for byte like printf("%.9g"). */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -72,7 +72,7 @@ static int outside(const int64_t *rows, int64_t count, int64_t streams) {
     return 0;
 }
 
-/* Both return 0, or 1 if a row is outside the state. */
+/* The next two functions return 0, or 1 if a row is outside the state. */
 EXPORT int64_t gauge_judge(double *state, int64_t streams, int64_t C, const int64_t *rows, int64_t count,
                            const double *y, const double *p, double *out) {
     if (outside(rows, count, streams)) return 1;

@@ -11,7 +11,7 @@
 #include "step.h"
 
 #define LARGE (1 << 16) /* smallest matrix that is worth several threads */
-#define BLOCK 1024      /* columns at a time: a few rows of them fit in the second-level cache */
+#define BLOCK 1024      /* columns at a time: a few rows of this width fit in the second-level cache */
 #define TALL 6          /* rows of sums that fit into registers */
 #define DEEP 256        /* rows of weights read at a time, to stay in the first-level cache */
 #define PACK 256        /* rows of activities packed side by side at a time */
@@ -81,7 +81,7 @@ static inline void *take(Arena *arena, int64_t bytes) {
     return arena->left >= 0 ? piece : NULL;
 }
 
-/* A new block of `bytes`, to be freed by the caller, or NULL */
+/* A new block of `bytes`, which the caller frees, or NULL */
 static inline void *open_arena(Arena *arena, int64_t bytes) {
     if ((uint64_t)bytes >= SIZE_MAX / 2) return NULL;
     char *block = malloc((size_t)bytes + 64);
@@ -91,7 +91,7 @@ static inline void *open_arena(Arena *arena, int64_t bytes) {
     return block;
 }
 
-/* For float, within 2 units in the last place, in a form that compilers vectorise.
+/* For float: accurate to 2 units in the last place, in a form that compilers vectorise.
  * eˣ = 2ᵏ eʳ with |r| at most ½ ln 2, and a polynomial for eʳ. Adding 1.5 · 2²³ rounds x / ln 2 to k. */
 static inline float fast_exp(float x) {
     union { float real; uint32_t bits; } k, power;

@@ -13,7 +13,7 @@
 
 #define PTNCN_VERSION 6
 
-/* Codes: their values are part of the interface, so new ones go at the end */
+/* Codes. Their values are part of the interface: append new ones at the end. */
 enum { PREDICT, OBSERVE, LEARN, PHASES };                                                 /* Step.phase */
 enum { SGD, MOMENTUM, NESTEROV, RMSPROP, ADAM, ADAFACTOR, OPTIMIZERS };                   /* Rule.optimizer */
 enum { IDENTITY, TANH, SIGMOID, RELU, RELU6, LEAKY_RELU, GELU, SIGN, STEP, SOFTMAX, ACTIVATIONS };
@@ -25,7 +25,7 @@ enum { PRODUCTS, ACTIVATING, NORMS, UPDATES, CLOCKS };                          
 enum { R, W, E, B, C, G, WRITE, RATE, ANGLE, KINDS };                                     /* Network.matrices */
 enum { UNDIVIDED, BY_ROWS, BY_COLUMNS, SPLITS };                                          /* Step.split */
 
-/* Elements that C may access. If there are none, `data` is NULL and `count` 0. */
+/* Memory that C may access: an address and a number of elements; NULL and 0 if it is absent. */
 #define SPAN_FIELDS(F) F(pointer, data) F(int64_t, count)
 
 /* A matrix (from, to) of reals, with its moments and queue; any of them may be absent. */
@@ -73,14 +73,14 @@ enum { UNDIVIDED, BY_ROWS, BY_COLUMNS, SPLITS };                                
     F(Span, clock)                                 /* double (CLOCKS): seconds are added, or absent */            \
     F(Rule, rule) F(Rule, rule_error) F(Rule, rule_bias) /* for most weights, for E, and for biases */            \
     F(int64_t, split) F(int64_t, part) F(int64_t, parts) /* this process's part of the products with R, W, E */   \
-    F(Exchange, exchange) F(Arrive, arrive)        /* how it gets the other parts; NULL if products are undivided */
+    F(Exchange, exchange) F(Arrive, arrive)        /* how it gets the other parts; NULL if undivided */
 
 /* A step of an optimiser alone: weights (from, to) step against preᵀ post */
 #define UPDATE_FIELDS(F)                                                                                          \
     F(int64_t, bytes) F(int64_t, version) F(int64_t, real_bytes) F(int64_t, from) F(int64_t, to)                  \
     F(int64_t, rows) F(int64_t, threads) F(Matrix, matrix) F(Span, pre) F(Span, post) F(Rule, rule)
 
-/* A product by itself: out = x W, (rows, to) from (rows, from) and (from, to) */
+/* A single product: out = x W, (rows, to) from (rows, from) and (from, to) */
 #define PRODUCT_FIELDS(F)                                                                                         \
     F(int64_t, bytes) F(int64_t, version) F(int64_t, real_bytes) F(int64_t, from) F(int64_t, to)                  \
     F(int64_t, rows) F(int64_t, threads) F(Span, x) F(Span, weight) F(Span, out)
@@ -89,16 +89,15 @@ enum { UNDIVIDED, BY_ROWS, BY_COLUMNS, SPLITS };                                
  * the step of the call describe slot 0. NaN in a row is replaced by the prediction of its network. */
 #define SLOTS_FIELDS(F)                                                                                           \
     F(int64_t, bytes) F(int64_t, version) F(int64_t, learn)                                                       \
-    F(int64_t, part) F(int64_t, parts)             /* only rows of slots that are `part` modulo `parts` are
-     * processed */ \
+    F(int64_t, part) F(int64_t, parts)             /* this call processes the slots that are `part` modulo `parts` */ \
     F(Span, room) F(int64_t, stride)               /* float (slots, stride): weights, moments and state of each */ \
-    F(Span, steps)                                 /* int64_t (slots): rows that each has seen */                 \
+    F(Span, steps)                                 /* int64_t (slots): rows that each has processed */            \
     F(Span, which)                                 /* int64_t (rows): the slot of each row */                     \
     F(Span, x) F(Span, y)                          /* float (rows, n0) and (rows, N − n0) */
 
 typedef void *pointer;
-typedef void (*Exchange)(void *out, int64_t rows, int64_t to); /* fetch the other parts of (rows, to); may go on until */
-typedef int64_t (*Arrive)(void);                                /* this, which waits; not 0 if they do not come */
+typedef void (*Exchange)(void *out, int64_t rows, int64_t to); /* start fetching the other parts of (rows, to) */
+typedef int64_t (*Arrive)(void);                                /* wait for them; not 0 if they do not arrive */
 #define DECLARE(type, name) type name;
 typedef struct { SPAN_FIELDS(DECLARE) } Span;
 typedef struct { MATRIX_FIELDS(DECLARE) } Matrix;
