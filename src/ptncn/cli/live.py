@@ -10,28 +10,28 @@ import typer
 
 from ptncn.cli.common import Notices, grouped, note, one_line_errors, option
 from ptncn.cli.stream import (
-    Choosing,
-    Drifting,
-    Forecasting,
-    Keys,
-    Learning,
-    Reading,
-    Serving,
-    Timing,
+    ColumnOptions,
+    DriftOptions,
+    ForecastOptions,
+    InputOptions,
+    KeyOptions,
+    LearnerOptions,
+    ServerOptions,
+    TimeOptions,
     import_live,
     make_stream,
 )
 
 
 @dataclass
-class Replaying(Serving):
+class ReplayOptions(ServerOptions):
     """Page."""
 
     speed: str = option("Speed of a replay: 1x or 60x by timestamps, 20/s in rows per second, or max.", "max")
 
 
 @dataclass
-class FurtherAhead(Forecasting):
+class LiveForecastOptions(ForecastOptions):
     """Forecasts and alarms of a feed."""
 
     horizon: int = option("Steps to forecast after each row, with bounds.", 24, "--horizon", "-H", min=0)
@@ -39,14 +39,14 @@ class FurtherAhead(Forecasting):
 
 @grouped
 def live(
-    serving: Replaying,
-    reading: Reading,
-    choosing: Choosing,
-    timing: Timing,
-    keys: Keys,
-    learning: Learning,
-    forecasting: FurtherAhead,
-    drifting: Drifting,
+    server: ReplayOptions,
+    inputs: InputOptions,
+    columns: ColumnOptions,
+    times: TimeOptions,
+    keys: KeyOptions,
+    learning: LearnerOptions,
+    forecasts: LiveForecastOptions,
+    drift: DriftOptions,
     file: Annotated[str | None, typer.Argument(help="Feed to replay: CSV, JSON lines or Parquet.")] = None,
 ) -> None:
     """Watch learners learn in your browser: moving objects, or a feed replayed at any speed.
@@ -74,14 +74,14 @@ def live(
                 **({} if learning.learner is None else {"rival": learning.learner}), seed=learning.seed
             )
         else:
-            pace = package.Pace(serving.speed)
-            groups = (reading, choosing, timing, keys, learning, forecasting, drifting)
+            pace = package.Pace(server.speed)
+            groups = (inputs, columns, times, keys, learning, forecasts, drift)
             stream, _ = make_stream(file, *groups, Notices())
             page = package.StreamPage(stream, file, pace)
-        server = package.Server(page, serving.host, serving.port)
-        note(f"Open {server.url}\nPress Ctrl-C to stop.")
+        served = package.Server(page, server.host, server.port)
+        note(f"Open {served.url}\nPress Ctrl-C to stop.")
         page.start()
         try:
-            server.run()
+            served.run()
         finally:
             page.stop()

@@ -27,7 +27,7 @@ from ptncn.system import keep_freed_memory
 
 
 @dataclass
-class Reading:
+class InputOptions:
     """Input."""
 
     input_format: str | None = option(
@@ -42,7 +42,7 @@ class Reading:
 
 
 @dataclass
-class Choosing:
+class ColumnOptions:
     """Columns: names or patterns separated by commas, such as 'temp*,load'."""
 
     targets: str | None = option(
@@ -56,7 +56,7 @@ class Choosing:
 
 
 @dataclass
-class Timing:
+class TimeOptions:
     """Time."""
 
     timestamp: str | None = option("Column with the time; default: time, timestamp, date, datetime or ts.", None)
@@ -66,7 +66,7 @@ class Timing:
 
 
 @dataclass
-class Keys:
+class KeyOptions:
     """Many streams in one feed."""
 
     key: str | None = option("Column that names the stream of a row, such as device.", None)
@@ -77,7 +77,7 @@ class Keys:
 
 
 @dataclass
-class Learning:
+class LearnerOptions:
     """Learner."""
 
     learner: str | None = option(
@@ -94,7 +94,7 @@ class Learning:
 
 
 @dataclass
-class Forecasting:
+class ForecastOptions:
     """Forecasts and alarms."""
 
     horizon: int = option("Steps to forecast after each row, with bounds.", 0, "--horizon", "-H", min=0)
@@ -106,7 +106,7 @@ class Forecasting:
 
 
 @dataclass
-class Alerting:
+class AlertOptions:
     """Notifications."""
 
     webhook: str | None = option("URL to POST each alarm to, as JSON.", None)
@@ -116,7 +116,7 @@ class Alerting:
 
 
 @dataclass
-class Drifting:
+class DriftOptions:
     """Drift."""
 
     drift: str | None = option("Drift detector: page-hinkley, or adwin (needs River).", None)
@@ -126,7 +126,7 @@ class Drifting:
 
 
 @dataclass
-class Writing:
+class OutputOptions:
     """Output and checkpoints."""
 
     out: str | None = option("Output file; default: standard output.", None, "--out", "-o")
@@ -139,7 +139,7 @@ class Writing:
 
 
 @dataclass
-class Serving:
+class ServerOptions:
     """Page."""
 
     host: str = option("Address of the page; other than loopback, it needs the token in the printed URL.", "127.0.0.1")
@@ -147,7 +147,7 @@ class Serving:
 
 
 @dataclass
-class Showing(Serving):
+class LiveOptions(ServerOptions):
     """Live page."""
 
     live: bool = option("Show the stream on a page while it runs and afterwards, until Ctrl-C.", False, "--live")
@@ -155,16 +155,16 @@ class Showing(Serving):
 
 @grouped
 def stream(
-    reading: Reading,
-    choosing: Choosing,
-    timing: Timing,
-    keys: Keys,
-    learning: Learning,
-    forecasting: Forecasting,
-    alerting: Alerting,
-    drifting: Drifting,
-    writing: Writing,
-    showing: Showing,
+    inputs: InputOptions,
+    columns: ColumnOptions,
+    times: TimeOptions,
+    keys: KeyOptions,
+    learning: LearnerOptions,
+    forecasts: ForecastOptions,
+    alerts: AlertOptions,
+    drift: DriftOptions,
+    output: OutputOptions,
+    live: LiveOptions,
     file: Annotated[str, typer.Argument(help="CSV, JSON lines or Parquet, also .gz or .zst; - is stdin.")] = "-",
 ) -> None:
     """Learn from a feed row by row: predict each row before reading it, then learn from it.
@@ -189,67 +189,67 @@ def stream(
     torch.set_num_threads(1)  # the networks are small, so more threads would slow them down
     keep_freed_memory()
     with one_line_errors():
-        _check_files(file, writing)
+        _check_files(file, output)
         notices = Notices()
-        stream, settings = make_stream(file, reading, choosing, timing, keys, learning, forecasting, drifting, notices)
-        session = _make_session(stream, settings, alerting, writing, notices)
+        stream, settings = make_stream(file, inputs, columns, times, keys, learning, forecasts, drift, notices)
+        session = _make_session(stream, settings, alerts, output, notices)
         gc.collect()
         gc.freeze()  # what was imported stays, so the collector need not look through it again
-        with _shown(session, file, showing):
-            _run(session, writing, notices)
-            notices.close(None if writing.quiet else summarise(session.stream.stats))
+        with _serve_page(session, file, live):
+            _run(session, output, notices)
+            notices.close(None if output.quiet else summarise(session.stream.stats))
     if session.caught is not None:
         raise typer.Exit(128 + session.caught)
 
 
 def make_stream(
     file: str,
-    reading: Reading,
-    choosing: Choosing,
-    timing: Timing,
-    keys: Keys,
-    learning: Learning,
-    forecasting: Forecasting,
-    drifting: Drifting,
+    inputs: InputOptions,
+    columns: ColumnOptions,
+    times: TimeOptions,
+    keys: KeyOptions,
+    learning: LearnerOptions,
+    forecasts: ForecastOptions,
+    drift: DriftOptions,
     notices: Notices,
 ) -> tuple[Stream, dict[str, Any]]:
     """The stream that the options describe, and the settings that must not change when it is resumed."""
     spec = LearnerSpec(
         name=learning.learner or "ptncn",
-        hidden=_whole_numbers(learning.hidden) if learning.hidden is not None else hidden_sizes(keys.key is not None),
+        hidden=_parse_hidden(learning.hidden) if learning.hidden is not None else hidden_sizes(keys.key is not None),
         lr=learning.lr,
         seed=learning.seed,
         options=dict(map(parse_option, learning.options or [])),
     )
     options: dict[str, Any] = {
-        "targets": _split(choosing.targets),
-        "features": _split(choosing.features),
-        "categorical": _split(choosing.categorical),
-        "slots": choosing.slots,
-        "missing": _split(choosing.missing),
-        "columns_change": choosing.columns_change,
-        "decimal": reading.decimal,
-        "on_error": reading.on_error,
-        **vars(timing),
+        "targets": _split(columns.targets),
+        "features": _split(columns.features),
+        "categorical": _split(columns.categorical),
+        "slots": columns.slots,
+        "missing": _split(columns.missing),
+        "columns_change": columns.columns_change,
+        "decimal": inputs.decimal,
+        "on_error": inputs.on_error,
+        **vars(times),
         **vars(keys),
         "target": learning.target,
         "learn": not learning.freeze,
-        "horizon": forecasting.horizon,
-        "level": forecasting.level,
-        "season": forecasting.season,
-        "alarm_rate": forecasting.alarm_rate,
-        "alarm_per": forecasting.alarm_per,
-        "layer_errors": forecasting.layer_errors,
+        "horizon": forecasts.horizon,
+        "level": forecasts.level,
+        "season": forecasts.season,
+        "alarm_rate": forecasts.alarm_rate,
+        "alarm_per": forecasts.alarm_per,
+        "layer_errors": forecasts.layer_errors,
     }
     source = open_source(
         file,
-        reading.input_format,
-        follow=reading.follow,
-        delimiter=reading.delimiter,
-        header=reading.header,
-        longest=reading.max_line,
+        inputs.input_format,
+        follow=inputs.follow,
+        delimiter=inputs.delimiter,
+        header=inputs.header,
+        longest=inputs.max_line,
     )
-    detector = (drifting.drift, drifting.drift_action, drifting.drift_factor, drifting.drift_steps)
+    detector = (drift.drift, drift.drift_action, drift.drift_factor, drift.drift_steps)
     listener = make_listener(*detector)
     learner = None if learning.learner is None else spec
     stream = Stream(source, learner, network=spec, drift=listener, report=notices.notice, **options)
@@ -257,34 +257,34 @@ def make_stream(
 
 
 def _make_session(
-    stream: Stream, settings: dict[str, Any], alerting: Alerting, writing: Writing, notices: Notices
+    stream: Stream, settings: dict[str, Any], alerts: AlertOptions, output: OutputOptions, notices: Notices
 ) -> Session:
-    writer = make_writer(writing.output_format, writing.out)
-    if writing.checkpoint is not None:
-        stream.store_folder = os.path.dirname(os.path.realpath(writing.checkpoint))
-    wants_alerts = alerting.webhook is not None or alerting.exec is not None
+    writer = make_writer(output.output_format, output.out)
+    if output.checkpoint is not None:
+        stream.store_folder = os.path.dirname(os.path.realpath(output.checkpoint))
+    wants_alerts = alerts.webhook is not None or alerts.exec is not None
     return Session(
         stream,
         writer,
-        out=writing.out,
-        checkpoint=writing.checkpoint,
-        every=writing.checkpoint_every,
+        out=output.out,
+        checkpoint=output.checkpoint,
+        every=output.checkpoint_every,
         settings={**settings, "output_format": type(writer).__name__},
-        show_status=not writing.quiet and can_draw(writing.out is None),
-        alerts=Alerts(alerting.webhook, alerting.exec, notices.notice) if wants_alerts else None,
+        show_status=not output.quiet and can_draw(output.out is None),
+        alerts=Alerts(alerts.webhook, alerts.exec, notices.notice) if wants_alerts else None,
     )
 
 
 @contextmanager
-def _shown(session: Session, file: str, showing: Showing) -> Iterator[None]:
+def _serve_page(session: Session, file: str, live: LiveOptions) -> Iterator[None]:
     """With --live, serve the page while the stream runs, and afterwards until Ctrl-C."""
-    if not showing.live:
+    if not live.live:
         yield
         return
-    live = import_live()
-    page = live.StreamPage(session.stream, file)
+    package = import_live()
+    page = package.StreamPage(session.stream, file)
     session.watch = page.observe
-    server = live.Server(page, showing.host, showing.port)
+    server = package.Server(page, live.host, live.port)
     note(f"Watch it at {server.url}")
     server.start()
     try:
@@ -310,26 +310,26 @@ def wait_for_ctrl_c() -> None:
         threading.Event().wait()
 
 
-def _run(session: Session, writing: Writing, notices: Notices) -> None:
+def _run(session: Session, output: OutputOptions, notices: Notices) -> None:
     """Run, under the lock of the checkpoint if there is one."""
-    checkpoint = writing.checkpoint
+    checkpoint = output.checkpoint
     if checkpoint is None:
         session.run()
         return
     with CheckpointLock(checkpoint):
         if os.path.exists(checkpoint):
-            if not writing.resume:
+            if not output.resume:
                 raise StreamError(f"{checkpoint}: exists already; --resume continues it, another name starts a new one")
-            session.resume(live=writing.continues)
-        elif writing.resume:
+            session.resume(live=output.continues)
+        elif output.resume:
             notices.notice(f"{checkpoint}: no checkpoint yet; starting at the beginning")
         session.run()
 
 
-def _check_files(file: str, writing: Writing) -> None:
-    if writing.resume and writing.checkpoint is None:
+def _check_files(file: str, output: OutputOptions) -> None:
+    if output.resume and output.checkpoint is None:
         raise ValueError("--resume: expected --checkpoint FILE to resume from")
-    paths = {"the source": file, "--out": writing.out, "--checkpoint": writing.checkpoint}
+    paths = {"the source": file, "--out": output.out, "--checkpoint": output.checkpoint}
     real = [(what, os.path.realpath(path)) for what, path in paths.items() if path is not None and path != "-"]
     for index, (what, path) in enumerate(real):
         for other, same in real[:index]:
@@ -341,7 +341,7 @@ def _split(text: str | None) -> list[str]:
     return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
-def _whole_numbers(text: str) -> tuple[int, ...]:
+def _parse_hidden(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in _split(text))
     except ValueError:
