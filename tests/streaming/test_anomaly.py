@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptncn.streaming.anomaly import Anomaly, AnomalySetting, Scores, load, nines
+from ptncn.streaming.anomaly import Anomaly, AnomalySetting, Scores, load
+from ptncn.streaming.anomaly_reference import nines
 
 
 def score(values: np.ndarray, expected: np.ndarray | float = 0.0, **options: float) -> Scores:
