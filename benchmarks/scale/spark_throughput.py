@@ -75,7 +75,7 @@ def one_group(keys: int, rows: int, horizon: int) -> dict[str, float]:
     others.begin(names, table)
     others._take = store.get
     for group in groups.values():
-        others._place(group, list(range(len(group))))
+        others._assign_slots(group, list(range(len(group))))
     decode = time.process_time() - encoded
     found = {"row": 1e6 * used / rows, "encode": 1e3 * (encoded - began), "decode": 1e3 * decode}
     return {name: spent / keys for name, spent in found.items()} | {"bytes": len(store["d0"])}

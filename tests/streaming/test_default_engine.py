@@ -291,4 +291,4 @@ class TestAlerts:
             alerts.send(self.results())
             alerts.close()
         assert '"index": 350' in (tmp_path / "alarms").read_text()
-        assert "could not be passed on" in notices[0]
+        assert "could not be delivered" in notices[0]

@@ -123,7 +123,7 @@ class TestGaps:
         stream = Stream(rows, make("lstm-tbptt", input_size=2, hidden_size=4, output="gaussian"), target="change")
         for _ in range(40):
             next(stream)
-        guess = stream.engine.cell(0).predictor.observe(rows[40], learn=True)
+        guess = stream.engine.stream(0).predictor.observe(rows[40], learn=True)
         assert guess.step.errors[0][0, 1] == 0
         assert guess.step.errors[0][0, 0] != 0
 

@@ -51,7 +51,7 @@ class ColumnOptions:
     features: str | None = option("Columns known before the targets of their row, such as a planned price.", None)
     categorical: str | None = option("Columns of labels.", None)
     slots: int = option("Slots for labels of a categorical column; the last one holds all other labels.", 16, min=2)
-    missing: str = option("Texts that mark a missing value.", ",".join(MISSING[1:]))
+    missing: str = option("Strings that mark a missing value.", ",".join(MISSING[1:]))
     columns_change: str = option("If columns appear or disappear: refuse the row, or mask it.", "refuse")
 
 

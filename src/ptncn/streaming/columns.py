@@ -42,7 +42,7 @@ class Columns:
         key: the column that names the stream of a row.
         slots: entries of a categorical column: each new label gets the next one, and the last one is shared by all
             later labels.
-        missing: texts that mark a missing value, in addition to NaN in any spelling.
+        missing: strings that mark a missing value, in addition to NaN in any spelling.
         decimal: the decimal mark of numbers in text.
         change: what to do with rows that have other columns than the first row: "refuse" them, or "mask" them, so that
             columns that vanished count as missing and new ones are ignored.
@@ -90,11 +90,11 @@ class Columns:
         first = dict(zip(block.names, block.rows[0], strict=True))
         for what, wanted in (("timestamp", self.timestamp), ("key", self.key)):
             if wanted is not None and wanted not in names:
-                raise StreamError(_no_such(what, wanted, names, source))
+                raise StreamError(_no_match(what, wanted, names, source))
         named = (*self.choice, *self.patterns, *self.feature_patterns)
         for pattern in named:
             if not any(_matches(name, [pattern]) for name in names):
-                raise StreamError(_no_such("column", pattern, names, source))
+                raise StreamError(_no_match("column", pattern, names, source))
         if self.timestamp is None:
             self.timestamp = next((name for name in names if _is_time(name) and name not in (*named, self.key)), None)
         candidates = [name for name in names if name not in (self.timestamp, self.key)]
@@ -113,7 +113,7 @@ class Columns:
             raise StreamError(
                 f"{source}: line {block.lines[0]}: no column with numbers among: {', '.join(names)}{hint}"
             )
-        self._settle(tuple(targets), tuple(features), frozenset(names))
+        self._set_names(tuple(targets), tuple(features), frozenset(names))
         if not text:
             return ""
         return f"left out because they contain text: {', '.join(text)}{hint or '; use --categorical to include them'}"
@@ -218,23 +218,23 @@ class Columns:
         self, entries: Vector, keys: Sequence[str] | None = None, known: Mapping[str, NDArray[np.int64]] | None = None
     ) -> dict[str, Any]:
         """(n, target_width) entries → one column per target: numbers, or labels of categories; see `decode`."""
-        found: dict[str, Any] = {}
-        whose: Sequence[str | None] = keys or [None] * len(entries)
+        columns: dict[str, Any] = {}
+        row_keys: Sequence[str | None] = keys or [None] * len(entries)
         at = 0
         for name in self.names:
             size = self._size(name)
             part = entries[:, at : at + size]
             if name in self.categories:
-                found[name] = [
+                columns[name] = [
                     None
                     if row[0] != row[0]
                     else self._likeliest(self._labels(name, key)[: None if known is None else known[name][i]], row)
-                    for i, (row, key) in enumerate(zip(part.tolist(), whose, strict=True))
+                    for i, (row, key) in enumerate(zip(part.tolist(), row_keys, strict=True))
                 ]
             else:
-                found[name] = part[:, 0]
+                columns[name] = part[:, 0]
             at += size
-        return found
+        return columns
 
     def tree(self) -> dict[str, Any]:
         return {
@@ -250,8 +250,8 @@ class Columns:
     def load_tree(self, tree: Mapping[str, Any]) -> None:
         listed = tree["names"], tree.get("features", []), tree["keys"]
         named = [*chain(*listed), *tree["categories"]]
-        texts = not any(isinstance(names, str) for names in listed) and all(isinstance(name, str) for name in named)
-        if not texts or type(tree["slots"]) is not int:
+        strings = not any(isinstance(names, str) for names in listed) and all(isinstance(name, str) for name in named)
+        if not strings or type(tree["slots"]) is not int:
             raise ValueError("columns: expected names, and a number of slots")
         if not all(isinstance(name, str | None) for name in (tree["timestamp"], tree.get("key"))):
             raise ValueError("columns: expected the names of the timestamp and of the key, or None")
@@ -260,9 +260,9 @@ class Columns:
             name: {None: list(values)} if isinstance(values, list) else {key: list(own) for key, own in values.items()}
             for name, values in tree["categories"].items()
         }
-        self._settle(tuple(tree["names"]), tuple(tree.get("features", ())), frozenset(tree["keys"]))
+        self._set_names(tuple(tree["names"]), tuple(tree.get("features", ())), frozenset(tree["keys"]))
 
-    def _settle(self, names: tuple[str, ...], features: tuple[str, ...], known: frozenset[str]) -> None:
+    def _set_names(self, names: tuple[str, ...], features: tuple[str, ...], known: frozenset[str]) -> None:
         self.names, self.features, self._known = names, features, known
         self._order = ()
 
@@ -359,7 +359,7 @@ def _is_time(name: str) -> bool:
     return name.lower() in TIME_NAMES
 
 
-def _no_such(what: str, wanted: str, names: list[str], source: str) -> str:
+def _no_match(what: str, wanted: str, names: list[str], source: str) -> str:
     return f"{source}: no {what} matches {wanted!r}; there are: {', '.join(names)}"
 
 

@@ -14,7 +14,7 @@ from ptncn.checkpoint import check_like, restore_state, stored_fields
 from ptncn.learner import Learner
 from ptncn.streaming.calibration import Calibrator
 from ptncn.streaming.columns import Columns, Vector
-from ptncn.streaming.predictor import Guess, Predictor
+from ptncn.streaming.predictor import Prediction, Predictor
 from ptncn.streaming.results import Steps
 from ptncn.streaming.scaling import Surprise
 from ptncn.streaming.sources import StreamError
@@ -65,7 +65,7 @@ class Engine(Protocol):
 
 
 @dataclasses.dataclass
-class Cell:
+class OneStream:
     """One stream: a predictor with the state of its learner, and the usual size of its errors."""
 
     predictor: Predictor
@@ -106,15 +106,15 @@ class LearnerEngine:
         self._width, self._targets = columns.width, columns.target_width
         self._inputs = Predictor.input_size(target, self._unscaled)
         self._make = make
-        self._cells: list[Cell | None] = []
+        self._streams: list[OneStream | None] = []
         self.resize(1)
         self.reset(0)
-        self.layers = self.cell(0).predictor.count_layers() if layer_errors else 0
+        self.layers = self.stream(0).predictor.count_layers() if layer_errors else 0
 
     @property
     def learner(self) -> Learner:
         """The learner of the first stream, or the shared one."""
-        return self.cell(0).predictor.learner if self._cells[0] is not None else self._common
+        return self.stream(0).predictor.learner if self._streams[0] is not None else self._common
 
     @functools.cached_property
     def _common(self) -> Learner:
@@ -129,17 +129,17 @@ class LearnerEngine:
             )
         return learner
 
-    def cell(self, slot: int) -> Cell:
-        cell = self._cells[slot]
-        assert cell is not None
-        return cell
+    def stream(self, slot: int) -> OneStream:
+        stream = self._streams[slot]
+        assert stream is not None
+        return stream
 
     def resize(self, slots: int) -> None:
-        self._cells += [None] * (slots - len(self._cells))
+        self._streams += [None] * (slots - len(self._streams))
 
     def reset(self, slot: int) -> None:
         learner = self._common if self.shared else self._make_learner()
-        self._cells[slot] = Cell(
+        self._streams[slot] = OneStream(
             Predictor(learner, self.target, self._unscaled),
             Surprise(self._targets),
             Calibrator(self.alarm_rate),
@@ -149,58 +149,58 @@ class LearnerEngine:
     def run(self, slots: NDArray[np.int64], values: Vector, calendar: Vector) -> Steps:
         steps = Steps.empty(len(values), self._targets, self.horizon, bounds=False, layers=self.layers)
         for row, (slot, entries) in enumerate(zip(slots.tolist(), values, strict=True)):
-            self._observe(self.cell(slot), entries, steps, row)
+            self._observe(self.stream(slot), entries, steps, row)
         return steps
 
-    def _observe(self, cell: Cell, entries: Vector, steps: Steps, row: int) -> None:
+    def _observe(self, stream: OneStream, entries: Vector, steps: Steps, row: int) -> None:
         targets = entries[: self._targets]
         if self._width > self._targets:
-            guess = self._with_features(cell, entries)
+            prediction = self._with_features(stream, entries)
         else:
-            guess = cell.predictor.observe(entries, learn=self.learn)
-        if guess.scored:
-            steps.predicted[row] = guess.prediction[: self._targets]
-        if guess.scored and guess.step is not None:
-            self._judge(cell, guess, steps, row, bool((targets == targets).any()))
+            prediction = stream.predictor.observe(entries, learn=self.learn)
+        if prediction.scored:
+            steps.predicted[row] = prediction.prediction[: self._targets]
+        if prediction.scored and prediction.step is not None:
+            self._judge(stream, prediction, steps, row, bool((targets == targets).any()))
         if self.horizon:
             features = np.full((self.horizon, self._width - self._targets), np.nan)
-            steps.forecast[row] = self._ahead(cell, features)
-        if self.layers and guess.step is not None:
-            steps.layer_errors[row] = [0.5 * float(e.square().sum()) for e in guess.step.errors]
+            steps.forecast[row] = self._ahead(stream, features)
+        if self.layers and prediction.step is not None:
+            steps.layer_errors[row] = [0.5 * float(e.square().sum()) for e in prediction.step.errors]
 
-    def _judge(self, cell: Cell, guess: Guess, steps: Steps, row: int, observed: bool) -> None:
+    def _judge(self, stream: OneStream, prediction: Prediction, steps: Steps, row: int, observed: bool) -> None:
         """The surprise and the score of a row; NaN if nothing was predicted or observed."""
-        error = guess.error[: self._targets]
-        surprise = cell.surprise.update(error)
+        error = prediction.error[: self._targets]
+        surprise = stream.surprise.update(error)
         if surprise == surprise:
-            steps.surprise[row], steps.parts[row] = surprise, cell.surprise.parts
-            if cell.surprise.settled:
+            steps.surprise[row], steps.parts[row] = surprise, stream.surprise.parts
+            if stream.surprise.settled:
                 steps.error[row] = _mean_square(error)
-                steps.copy_error[row] = _mean_square(guess.copied[: self._targets])
-                steps.anomaly[row] = score = cell.calibrator.update(surprise)
-                steps.alarm[row] = alarm = surprise > 0 and cell.calibrator.is_alarm(score)
+                steps.copy_error[row] = _mean_square(prediction.copied[: self._targets])
+                steps.anomaly[row] = score = stream.calibrator.update(surprise)
+                steps.alarm[row] = alarm = surprise > 0 and stream.calibrator.is_alarm(score)
                 steps.severity[row] = score if alarm else 0.0
-        elif observed and guess.step is not None and not np.isfinite(guess.step.prediction.numpy()).all():
+        elif observed and prediction.step is not None and not np.isfinite(prediction.step.prediction.numpy()).all():
             raise DivergedError(row)
 
-    def _with_features(self, cell: Cell, entries: Vector) -> Guess:
+    def _with_features(self, stream: OneStream, entries: Vector) -> Prediction:
         """Show the targets of the last row with the features of this one; returns the prediction of its targets."""
-        shown = np.concatenate((cell.pending, entries[self._targets :]))
-        seen = cell.predictor.observe(shown, learn=self.learn)
-        cell.pending = entries[: self._targets]
-        wanted = np.concatenate((cell.pending, np.full(self._width - self._targets, np.nan)))
-        return cell.predictor.peek(wanted, seen)
+        shown = np.concatenate((stream.pending, entries[self._targets :]))
+        seen = stream.predictor.observe(shown, learn=self.learn)
+        stream.pending = entries[: self._targets]
+        wanted = np.concatenate((stream.pending, np.full(self._width - self._targets, np.nan)))
+        return stream.predictor.peek(wanted, seen)
 
     def forecast(self, slot: int, features: Vector, calendar: Vector) -> tuple[Vector, Vector, Vector]:
-        ahead = self._ahead(self.cell(slot), features)
+        ahead = self._ahead(self.stream(slot), features)
         return ahead, np.empty((0, self._targets)), np.empty((0, self._targets))
 
-    def _ahead(self, cell: Cell, features: Vector) -> Vector:
+    def _ahead(self, stream: OneStream, features: Vector) -> Vector:
         if self._width == self._targets:
-            return np.array(cell.predictor.forecast(len(features)))
+            return np.array(stream.predictor.forecast(len(features)))
         rows = []
-        with cell.predictor.branch() as predictor:
-            pending = cell.pending
+        with stream.predictor.branch() as predictor:
+            pending = stream.pending
             for known in features:
                 predictor.observe(np.concatenate((pending, known)), learn=False)
                 rows.append(predictor.forecast(1)[0][: self._targets])
@@ -208,34 +208,34 @@ class LearnerEngine:
         return np.array(rows)
 
     def state(self, slots: Sequence[int]) -> dict[str, Any]:
-        return {"cells": [self._cell_state(self.cell(slot)) for slot in slots]}
+        return {"cells": [self._stream_state(self.stream(slot)) for slot in slots]}
 
     def restore(self, slots: Sequence[int], state: Mapping[str, Any]) -> None:
         for slot, each in zip(slots, state["cells"], strict=True):
             self.reset(slot)
-            self._restore_cell(self.cell(slot), each)
+            self._restore_stream(self.stream(slot), each)
 
-    def _cell_state(self, cell: Cell) -> dict[str, Any]:
-        state = cell.predictor.state
+    def _stream_state(self, stream: OneStream) -> dict[str, Any]:
+        state = stream.predictor.state
         return {
-            "learner": None if self.shared else cell.predictor.learner.snapshot(),
+            "learner": None if self.shared else stream.predictor.learner.snapshot(),
             "state": stored_fields(state),
-            "predictor": cell.predictor.tree(),
-            "surprise": cell.surprise.tree(),
-            "calibrator": cell.calibrator.tree(),
-            "pending": cell.pending,
+            "predictor": stream.predictor.tree(),
+            "surprise": stream.surprise.tree(),
+            "calibrator": stream.calibrator.tree(),
+            "pending": stream.pending,
         }
 
-    def _restore_cell(self, cell: Cell, state: Mapping[str, Any]) -> None:
-        learner = cell.predictor.learner
+    def _restore_stream(self, stream: OneStream, state: Mapping[str, Any]) -> None:
+        learner = stream.predictor.learner
         if state["learner"] is not None:
             check_like(state["learner"], learner.snapshot(), "learner")
             learner.restore(state["learner"])
         fresh = learner.begin(1)
-        cell.predictor.load_tree(state["predictor"], restore_state(state["state"], fresh))
-        cell.surprise.load_tree(state["surprise"])
-        cell.calibrator.load_tree(state["calibrator"])
-        cell.pending = state["pending"]
+        stream.predictor.load_tree(state["predictor"], restore_state(state["state"], fresh))
+        stream.surprise.load_tree(state["surprise"])
+        stream.calibrator.load_tree(state["calibrator"])
+        stream.pending = state["pending"]
 
     def shared_state(self) -> dict[str, Any]:
         return {"learner": self._common.snapshot() if self.shared else None}

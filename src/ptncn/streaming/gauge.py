@@ -34,7 +34,7 @@ Slots = NDArray[np.int64]
 whole = ctypes.c_int64
 
 
-class Reading(NamedTuple):
+class Surprises(NamedTuple):
     """(n, …) of n rows."""
 
     surprise: Vector
@@ -73,7 +73,7 @@ class Gauge:
         row[1 + C : 1 + 3 * C] = np.nan
         row[1 + 5 * C : 1 + 7 * C] = 1.0
 
-    def judge(self, slots: Slots, values: Vector, predicted: Vector) -> Reading:
+    def judge(self, slots: Slots, values: Vector, predicted: Vector) -> Surprises:
         """Compare (n, C) values with their predictions, then update the usual errors."""
         out = np.empty((len(slots), 4 + self.targets))
         if self._library is None:
@@ -89,7 +89,7 @@ class Gauge:
                 address("out", out, np.float64, *out.shape),
             )
         settled = out[:, 3] > 0
-        return Reading(
+        return Surprises(
             out[:, 0], np.where(settled, out[:, 1], np.nan), np.where(settled, out[:, 2], np.nan), out[:, 4:]
         )
 
@@ -152,14 +152,14 @@ class Gauge:
         begin, width = 1 + 3 * self.targets, 2 * self.targets
         last = self.state[slot, begin - self.targets : begin]
         mean, scale, seen = (self.state[slot, begin + k * width : begin + (k + 1) * width] for k in range(3))
-        given = np.concatenate((y - last, y))
-        known = given == given
-        off = np.clip((given - mean) / scale, -FAR, FAR)
+        values = np.concatenate((y - last, y))
+        known = values == values
+        off = np.clip((values - mean) / scale, -FAR, FAR)
         rate = 1.0 / np.minimum(seen + 1.0, INPUT_MEMORY)
         inputs[:] = np.where(seen < 1.0, np.where(known, 0.0, np.nan), off)
-        moved = np.where(seen < 1.0, given, mean + rate * scale * off)
+        moved = np.where(seen < 1.0, values, mean + rate * scale * off)
         grown = np.where(seen < 1.0, scale, scale * np.sqrt(1.0 + rate * (off * off - 1.0)))
-        grown = np.where(seen <= 1.0, np.maximum(np.abs(given - mean), 1e-9 * np.abs(given) + 1e-100), grown)
+        grown = np.where(seen <= 1.0, np.maximum(np.abs(values - mean), 1e-9 * np.abs(values) + 1e-100), grown)
         grown = np.maximum(grown, 1e-6 * np.abs(mean) + 1e-100)
         scale[:] = np.where(known, grown, scale)
         mean[:] = np.where(known, moved, mean)

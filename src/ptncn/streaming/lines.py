@@ -67,7 +67,7 @@ class ByteReader:
         if self._silent:
             time.sleep(self.poll)
         self._silent = True
-        return self._look_again()
+        return self._check_file()
 
     def seek(self, offset: int) -> None:
         """Only if `seekable`."""
@@ -100,7 +100,7 @@ class ByteReader:
         self._silent = not ready
         return ready
 
-    def _look_again(self) -> Event:
+    def _check_file(self) -> Event:
         """At the end of a followed file: check whether it was truncated or replaced."""
         here = os.fstat(self._descriptor)
         if here.st_size < os.lseek(self._descriptor, 0, os.SEEK_CUR):
@@ -113,7 +113,7 @@ class ByteReader:
                 return Event.SILENCE  # the old file has grown: read its rest first
             self.switch(self.path)
         except (FileNotFoundError, StreamError):
-            return Event.SILENCE  # the old file is gone, and the new one is not there yet
+            return Event.SILENCE  # the old file is gone, and the new one does not exist yet
         return Event.ROTATED
 
 
@@ -223,17 +223,17 @@ class LineReader:
         """Up to `most` lines that are available without waiting; [] if there are none yet, None at the end."""
         lines: list[Line] = []
         while len(lines) < most:
-            found = self._buffer.find(b"\n", self._at)
-            if found >= 0 and found - self._at <= self.longest:
-                lines.append(self._take(found + 1))
+            line_break = self._buffer.find(b"\n", self._at)
+            if line_break >= 0 and line_break - self._at <= self.longest:
+                lines.append(self._take(line_break + 1))
                 continue
             if lines:
-                if self._state is not None or len(self._buffer) - self._at > self.longest or found >= 0:
+                if self._state is not None or len(self._buffer) - self._at > self.longest or line_break >= 0:
                     break
                 if self._fill() is not None:
                     break  # return these lines without waiting for more
                 continue
-            if found >= 0 or len(self._buffer) - self._at > self.longest:
+            if line_break >= 0 or len(self._buffer) - self._at > self.longest:
                 self._discard()
                 raise RowError(
                     self.name, self._number, f"longer than {self.longest:,} bytes; is a line break or a quote missing?"
@@ -325,28 +325,28 @@ class LineReader:
 
     def _discard(self) -> None:
         """Skip the rest of a line without storing it."""
-        while (found := self._buffer.find(b"\n", self._at)) < 0 and self._state is None:
+        while (line_break := self._buffer.find(b"\n", self._at)) < 0 and self._state is None:
             self._offset += len(self._buffer) - self._at
             self._at = len(self._buffer)
             self._fill()
-        end = found + 1 if found >= 0 else len(self._buffer)
+        end = line_break + 1 if line_break >= 0 else len(self._buffer)
         self._offset += end - self._at
         self._at = end
         self._number += 1
 
     def _fill(self) -> Event | None:
         """Append more bytes to the buffer; return the event that occurred instead, if any."""
-        got = self._bytes.read()
-        if isinstance(got, bytes):
-            self._buffer = self._buffer[self._at :] + got
+        chunk = self._bytes.read()
+        if isinstance(chunk, bytes):
+            self._buffer = self._buffer[self._at :] + chunk
             self._at = 0
             return None
-        if got is Event.TRUNCATED:
+        if chunk is Event.TRUNCATED:
             self._buffer, self._at = b"", 0
             self._restart()
-        elif got is not Event.SILENCE:
-            self._state = got
-        return got
+        elif chunk is not Event.SILENCE:
+            self._state = chunk
+        return chunk
 
     def _restart(self) -> None:
         self._state, self._offset, self._number = None, 0, 0

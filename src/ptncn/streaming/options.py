@@ -32,7 +32,7 @@ class StreamOptions:
     slots: int = 16
     """Slots for the labels of a categorical column; the last one is shared by all labels without their own slot."""
     missing: tuple[str, ...] = MISSING
-    """Texts that mark a missing value."""
+    """Strings that mark a missing value."""
     decimal: str = "."
     """The decimal mark of numbers in text."""
     columns_change: str = "refuse"
@@ -84,11 +84,11 @@ class StreamOptions:
             value = getattr(self, name)
             names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Sequence) else (value,)
             if not all(isinstance(each, str) for each in names):
-                raise ValueError(f"{name}: expected a list of texts, got {value!r:.60}")
+                raise ValueError(f"{name}: expected a list of strings, got {value!r:.60}")
             object.__setattr__(self, name, names)
         for name in ("timestamp", "time_format", "key"):
             if not isinstance(value := getattr(self, name), str | None):
-                raise ValueError(f"{name}: expected a text, got {value!r:.60}")
+                raise ValueError(f"{name}: expected a string, got {value!r:.60}")
         for name in ("learn", "layer_errors"):
             if not isinstance(value := getattr(self, name), bool):
                 raise ValueError(f"{name}: expected True or False, got {value!r:.60}")

@@ -19,7 +19,7 @@ from ptncn.streaming.scaling import FAR, RobustScaler, are_ordinary
 TARGETS = ("level", "change", "both")
 
 
-class Guess(NamedTuple):
+class Prediction(NamedTuple):
     """The prediction of an observation, and its error."""
 
     prediction: Vector
@@ -65,13 +65,13 @@ class Predictor:
         """The number of inputs that a learner needs."""
         return len(unscaled) + (int((~unscaled).sum()) if target == "both" else 0)
 
-    def observe(self, values: Vector, *, learn: bool) -> Guess:
+    def observe(self, values: Vector, *, learn: bool) -> Prediction:
         """Predict (width,) values, NaN if not observed, then observe them and, by default, learn."""
         last, width, scaler = self._last, self._width, self.scaler
         base = last if self._all_change else self._base(last)
-        given = self._given(values, base)
-        new = scaler.init_location(given)
-        scaled = scaler.transform(given)
+        inputs = self._given(values, base)
+        new = scaler.init_location(inputs)
+        scaled = scaler.transform(inputs)
         ordinary = are_ordinary(scaled)
         step = self._step(scaled, learn) if ordinary else self._step_with_gaps(np.clip(scaled, -FAR, FAR), learn)
         expected = self._nothing if step is None else step.prediction.numpy()[0]
@@ -81,12 +81,12 @@ class Predictor:
             prediction = np.where(new, np.where(self._changes, expected[:width] + base, np.nan), prediction)
             error = np.where(new, np.nan, error)
         copied = (last - values) / scaler.scale[:width]
-        scaler.update_scaled(given, scaled, ordinary)
+        scaler.update_scaled(inputs, scaled, ordinary)
         self._last = values if ordinary else np.where(np.isnan(values), prediction, values)
         self._known = self._known or (step is not None and bool(step.scored[0]))
-        return Guess(prediction, error, copied, self._known, step)
+        return Prediction(prediction, error, copied, self._known, step)
 
-    def peek(self, values: Vector, seen: Guess) -> Guess:
+    def peek(self, values: Vector, seen: Prediction) -> Prediction:
         """Predict (width,) values after the row of `seen`, without showing them to the learner."""
         width, scaler = self._width, self.scaler
         base = self._base(self._last)
@@ -96,7 +96,7 @@ class Predictor:
         error = np.where(known, (expected - scaled)[:width], np.nan)
         prediction = np.where(known, scaler.inverse(expected)[:width] + base, np.nan)
         copied = (self._last - values) / scaler.scale[:width]
-        return Guess(prediction, error, copied, self._known, seen.step)
+        return Prediction(prediction, error, copied, self._known, seen.step)
 
     def count_layers(self) -> int:
         """The number of layers that report errors, found with a trial step."""

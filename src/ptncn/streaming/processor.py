@@ -18,7 +18,7 @@ from ptncn.streaming.options import TARGET, StreamOptions, default_learner
 from ptncn.streaming.results import History, Results, RunningStats, Steps
 from ptncn.streaming.sources import Block, LineError, RowError, StreamError
 from ptncn.streaming.storage import KeyStore, KeyTable, pack, unpack
-from ptncn.streaming.times import Clock, Pace, Shown
+from ptncn.streaming.times import Clock, EngineRows, TimeRules
 
 
 class Processor:
@@ -136,35 +136,35 @@ class Processor:
     def _process(self, block: Block, name: str) -> Results:
         """The results of a block. An error that stops the stream is raised by the next call."""
         if not len(block):
-            return self._nothing()
+            return self._no_results()
         if self._engine is None:
             self._begin(block, name)
         entries, bad, known = self.columns.encode(block, name)
         rows = list(range(len(block)))
         if bad:
-            rows = self._without_bad(rows, bad)
+            rows = self._drop_bad_rows(rows, bad)
         return self._run(block, entries, known, rows, name)
 
     def _process_bad(self, error: RowError, name: str) -> Results:
         """Handle a row that the source could not read."""
-        self._bad(error)
+        self._report_bad_row(error)
         if self.options.on_error == "skip" or self._engine is None or self.options.key is not None:
-            return self._nothing()
+            return self._no_results()
         block = Block((), [()], [error.line])
         nothing, known = np.full((1, self.columns.width), np.nan), self.columns.known_now(1)
         return self._run(block, nothing, known, [0], name)
 
-    def _without_bad(self, rows: list[int], bad: list[tuple[int, RowError]]) -> list[int]:
+    def _drop_bad_rows(self, rows: list[int], bad: list[tuple[int, RowError]]) -> list[int]:
         """Apply `on_error`; return the remaining rows."""
         for row, error in bad:
             if self.options.on_error == "stop":
                 self._failure = error
                 return rows[:row]
-            self._bad(error)
+            self._report_bad_row(error)
         dropped = {row for row, _ in bad} if self.options.on_error == "skip" else set()
         return [row for row in rows if row not in dropped]
 
-    def _bad(self, error: RowError) -> None:
+    def _report_bad_row(self, error: RowError) -> None:
         if self.options.on_error == "stop":
             raise error
         self.stats.bad_rows += 1
@@ -181,27 +181,27 @@ class Processor:
         keys = columns.keys(block)
         stamps = None if columns.timestamp is None else list(map(_as_time, columns.column(columns.timestamp, block)))
         times = np.full(len(block), np.nan) if stamps is None else self.clock.parser.parse(stamps)
-        pace = Pace(self.options, self.clock, self.stats, self.report)
+        time_rules = TimeRules(self.options, self.clock, self.stats, self.report)
         parts, done, at = [], [], 0
         self._reached = 0
         while at < len(rows):
-            slots = self._place(keys, rows[at:])
+            slots = self._assign_slots(keys, rows[at:])
             part = rows[at : at + len(slots)]
             at += len(slots)
-            kept = pace.follow(part, slots, times, block, name)
+            kept = time_rules.apply(part, slots, times, block, name)
             self._failure = kept.failure or self._failure
             if not kept.rows:
                 continue
-            parts.append(self._show(kept, entries, times, block, name))
+            parts.append(self._step(kept, entries, times, block, name))
             done += [row for row, real in zip(kept.rows, kept.real, strict=True) if real]
             self._reached = done[-1] + 1
             if self._failure is not None:
                 break
         if not done:
-            return self._nothing()
+            return self._no_results()
         if stamps is not None:
             self._last_timestamp = stamps[done[-1]]
-        return self._account(
+        return self._update_stats(
             Results(
                 columns,
                 self.stats.observations,
@@ -215,7 +215,7 @@ class Processor:
             )
         )
 
-    def _show(self, kept: Shown, entries: Vector, times: Vector, block: Block, name: str) -> Steps:
+    def _step(self, kept: EngineRows, entries: Vector, times: Vector, block: Block, name: str) -> Steps:
         slots, rows, real = kept.slots, kept.rows, np.array(kept.real)
         values = entries[rows]
         values[~real] = np.nan
@@ -228,39 +228,39 @@ class Processor:
             raise LineError(name, block.lines[rows[error.row]], problem) from None
         return steps if real.all() else steps.take(real)
 
-    def _place(self, keys: list[str] | None, rows: list[int]) -> list[int]:
+    def _assign_slots(self, keys: list[str] | None, rows: list[int]) -> list[int]:
         """Load the streams of the first rows into slots, and return the slots."""
         if keys is None:
             return [0] * len(rows)
         assignment = self._keys.assign([keys[row] for row in rows])
         for key, slot in assignment.evicted:
-            self._put_away(key, slot)
+            self._evict(key, slot)
         if assignment.new:
             self.engine.resize(self._keys.room)
             self.clock.resize(self._keys.room)
         for key, slot in assignment.new:
-            if not self._take_back(key, slot):
+            if not self._load_stream(key, slot):
                 self.engine.reset(slot)
                 self.clock.reset(slot)
         return assignment.slots
 
-    def _put_away(self, key: str, slot: int) -> None:
+    def _evict(self, key: str, slot: int) -> None:
         """Move the stream of a key to disk."""
-        self._on_disk().put(key, pack(self._state([slot])))
+        self._key_store().put(key, pack(self._state([slot])))
 
-    def _take_back(self, key: str, slot: int) -> bool:
+    def _load_stream(self, key: str, slot: int) -> bool:
         """Load the stream of a key into a slot; False if it is new."""
         state = None if self._store is None else self._store.take(key)
         if state is not None:
             self._restore([slot], unpack(state))
         return state is not None
 
-    def _on_disk(self) -> KeyStore:
+    def _key_store(self) -> KeyStore:
         if self._store is None:
             self._store = KeyStore(self.store_folder)
         return self._store
 
-    def _account(self, results: Results) -> Results:
+    def _update_stats(self, results: Results) -> Results:
         """Update the running statistics and the drift detector."""
         stats, steps = self.stats, results.steps
         stats.observations += len(results)
@@ -275,7 +275,7 @@ class Processor:
             self.history.add(results.observed, steps.predicted)
         return results
 
-    def _nothing(self) -> Results:
+    def _no_results(self) -> Results:
         steps = Steps.empty(0, self.columns.target_width, self.options.horizon, bounds=False)
         empty = np.empty((0, self.columns.target_width))
         no_drift, known = np.zeros(0, dtype=bool), self.columns.known_now(0)
@@ -296,7 +296,7 @@ class Processor:
             raise StreamError("a key is needed" if key is None else f"key {key!r}: this stream has no keys")
         if key is not None and not self.knows(key):
             raise StreamError(f"unknown key {key!r}; known are {', '.join(self.keys[:5])}, …")
-        return self._place([key] if key is not None else None, [0])[0]
+        return self._assign_slots([key] if key is not None else None, [0])[0]
 
     def _describe_learner(self) -> dict[str, Any]:
         """The name and options of the learner, cached because copying it out of the engine is slow."""
@@ -331,7 +331,7 @@ class Processor:
             self._made_for = made_for
         self.engine.restore_shared(tree["shared"])
         if not isinstance(tree["keys"], list) or not all(isinstance(key, str) for key in tree["keys"]):
-            raise ValueError("keys: expected a list of texts")
+            raise ValueError("keys: expected a list of strings")
         slots = list(range(len(tree["keys"])))
         self._keys.slots.clear()
         self._keys.free.clear()
@@ -340,11 +340,11 @@ class Processor:
         self.clock.resize(len(slots))
         self._restore(slots, tree["streams"])
         for key, state in tree["stored"].items():
-            self._on_disk().put(key, state)
+            self._key_store().put(key, state)
         self.stats.load_tree(tree["stats"])
         self.history.load_tree(tree["history"])
         if not isinstance(tree["timestamp"], str | int | float | None):
-            raise ValueError(f"timestamp: expected a text or a number, got a {type(tree['timestamp']).__name__}")
+            raise ValueError(f"timestamp: expected a string or a number, got a {type(tree['timestamp']).__name__}")
         self._last_timestamp = tree["timestamp"]
         if self.drift is not None:
             if tree["drift"] is None:

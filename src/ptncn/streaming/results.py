@@ -279,11 +279,11 @@ class RunningStats:
     def score(self, errors: Sequence[float], copy_errors: Sequence[float]) -> None:
         """Add the errors of rows one by one, so that block boundaries do not matter; NaN is ignored."""
         error, copied = self.error, self.copy_error
-        for mine, its in zip(errors, copy_errors, strict=True):
-            if mine == mine and its == its:
+        for own, copy in zip(errors, copy_errors, strict=True):
+            if own == own and copy == copy:
                 self.scored += 1
-                error = FADING * error + mine
-                copied = FADING * copied + its
+                error = FADING * error + own
+                copied = FADING * copied + copy
         self.error, self.copy_error = error, copied
 
     @property

@@ -86,16 +86,16 @@ class RobustScaler:
 
     def update_scaled(self, values: Vector, off: Vector, ordinary: bool) -> None:
         """The same, given the results of `transform` and `are_ordinary`."""
-        short = ordinary and self._grown
-        if short:
+        fast = ordinary and self._grown
+        if fast:
             rate = self._full_rate if self._rows_to_full <= 0 else self._count_all()
         else:
-            rate = self._note(values, off)
+            rate = self._count_observed(values, off)
             off = np.where(np.isnan(off), 0.0, np.clip(off, -FAR, FAR))
         self.mean += rate * self.scale * off
         self.scale *= np.sqrt(off * off * rate + (1.0 - rate))
         np.maximum(self.scale, self._least, out=self.scale)
-        if not short:
+        if not fast:
             self._estimate_again()
 
     def _count_all(self) -> Vector:
@@ -105,7 +105,7 @@ class RobustScaler:
         rate: Vector = self._weight / np.minimum(self.count, self.memory)
         return rate
 
-    def _note(self, values: Vector, off: Vector) -> Vector:
+    def _count_observed(self, values: Vector, off: Vector) -> Vector:
         """The rates for any other row; new and clipped values are stored for a new estimate."""
         seen = self._scaled & (values == values)
         self.count[seen] += 1

@@ -143,7 +143,7 @@ class Alerts:
             try:
                 self._queue.put_nowait(json.dumps(body, ensure_ascii=False).encode())
             except queue.Full:
-                self.report(f"an alarm was not passed on: {WAITING:,} are waiting already")
+                self.report(f"an alarm was dropped: {WAITING:,} are already waiting")
 
     def close(self) -> None:
         """Wait for pending alarms, up to a limit."""
@@ -156,11 +156,11 @@ class Alerts:
     def _work(self) -> None:
         while (body := self._queue.get()) is not None:
             try:
-                self._pass_on(body)
+                self._deliver(body)
             except (OSError, ValueError, subprocess.SubprocessError, urllib.error.URLError) as error:
-                self.report(f"an alarm could not be passed on: {error}")
+                self.report(f"an alarm could not be delivered: {error}")
 
-    def _pass_on(self, body: bytes) -> None:
+    def _deliver(self, body: bytes) -> None:
         if self.webhook is not None:
             request = urllib.request.Request(self.webhook, body, {"Content-Type": "application/json"})
             with urllib.request.urlopen(request, timeout=TIMEOUT):
@@ -241,7 +241,7 @@ class Session:
         self._status = StatusLine(self.stream.stats) if self.show_status else None
         try:
             with self._signals():
-                self._go(output)
+                self._run_blocks(output)
         finally:
             if self._status is not None:
                 self._status.close()
@@ -250,7 +250,7 @@ class Session:
             if self.alerts is not None:
                 self.alerts.close()
 
-    def _go(self, output: Output) -> None:
+    def _run_blocks(self, output: Output) -> None:
         most = BLOCK if self.stream.options.key is None else KEYED_BLOCK
         if self.stream.drift is not None:
             most = 1  # a drift takes effect before the next row

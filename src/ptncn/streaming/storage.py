@@ -124,7 +124,7 @@ def _fill(tree: Any, data: memoryview) -> Any:
     if tree is None or isinstance(tree, bool | int | float | str):
         return tree
     if not isinstance(tree, dict):
-        raise ValueError(f"expected a number, a text or a tagged container, got a {type(tree).__name__}")
+        raise ValueError(f"expected a number, a string or a tagged container, got a {type(tree).__name__}")
     ((tag, content),) = tree.items()
     if tag == "a":
         kind, shape, at = content
@@ -181,10 +181,10 @@ class CheckpointLock:
 
     def _holder(self) -> str:
         try:
-            first = self.path.read_text(encoding="ascii", errors="replace").partition("\n")[0].strip()
+            pid = self.path.read_text(encoding="ascii", errors="replace").partition("\n")[0].strip()
         except OSError:
-            first = ""
-        return f"process {first}" if first.isdecimal() else "another process"
+            pid = ""
+        return f"process {pid}" if pid.isdecimal() else "another process"
 
 
 Array = NDArray[np.float64]
@@ -247,7 +247,7 @@ class KeyTable:
 
     @property
     def room(self) -> int:
-        """Slots that were ever given."""
+        """Number of slots assigned so far."""
         return len(self.slots) + len(self.free)
 
     def forget(self, key: str) -> None:

@@ -297,7 +297,8 @@ class StoredStreams(Stream):
         self._take = take
         for first, last in pairwise(bounds):
             held = list(dict.fromkeys(keys[first:last]))
-            self._place(held, list(range(len(held))))  # before the rows are encoded, which takes the labels of the keys
+            # before the rows are encoded, which needs the labels of the keys
+            self._assign_slots(held, list(range(len(held))))
             try:
                 results = self.feed_block(Block(names, rows[first:last], list(range(first, last))))
             except LineError as error:
@@ -340,7 +341,7 @@ class StoredStreams(Stream):
         labels = {name: own.get(key, []) for name, own in self.columns.categories.items()}
         return pack({"seen": self._seen[key], "labels": labels, "state": self._state([self._keys.slots[key]])})
 
-    def _take_back(self, key: str, slot: int) -> bool:
+    def _load_stream(self, key: str, slot: int) -> bool:
         state = self._take(key)
         with self._named(key):
             tree: Any = {"seen": 0, "labels": {}} if state is None else unpack(state)
@@ -351,7 +352,7 @@ class StoredStreams(Stream):
                 self.columns.categories[name][key] = list(own)
         return state is not None
 
-    def _put_away(self, key: str, slot: int) -> None:
+    def _evict(self, key: str, slot: int) -> None:
         self._remove(key)  # its state is in the store
 
     def _remove(self, key: str) -> None:

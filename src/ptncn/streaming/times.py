@@ -217,7 +217,7 @@ MOST_FILLED = 1000
 
 
 @dataclass(slots=True)
-class Shown:
+class EngineRows:
     """Rows for the engine, including rows that only fill a gap."""
 
     rows: list[int] = field(default_factory=list)
@@ -233,7 +233,7 @@ class Shown:
 
 
 @dataclass(slots=True)
-class Pace:
+class TimeRules:
     """Applies `order` and `gaps`, counts late rows and gaps in `stats`, and reports them."""
 
     options: StreamOptions
@@ -241,18 +241,18 @@ class Pace:
     stats: RunningStats
     report: Callable[[str], None]
 
-    def follow(self, rows: list[int], slots: list[int], times: Vector, block: Block, name: str) -> Shown:
+    def apply(self, rows: list[int], slots: list[int], times: Vector, block: Block, name: str) -> EngineRows:
         """The rows for the engine, including those that fill a gap."""
         passed = self.clock.advance(slots, times[rows])
         if passed is None:
-            return Shown(rows, slots, [True] * len(rows))
-        shown = Shown()
+            return EngineRows(rows, slots, [True] * len(rows))
+        selected = EngineRows()
         for row, slot, steps in zip(rows, slots, passed, strict=True):
             where = f"{name}: line {block.lines[row]}"
             if steps == 0:
                 self.stats.late_rows += 1
                 if self.options.order == "stop":
-                    shown.failure = RowError(name, block.lines[row], "not later than the row before; see --order")
+                    selected.failure = RowError(name, block.lines[row], "not later than the row before; see --order")
                     break
                 if self.options.order == "skip":
                     self.report(f"{where}: not later than the row before (skipped)")
@@ -262,8 +262,8 @@ class Pace:
             elif steps > 1 and self.options.gaps != "ignore":
                 self.stats.gaps += 1
                 if self.options.gaps == "fill":
-                    shown.add(row, slot, real=False, times=min(steps - 1, MOST_FILLED))
+                    selected.add(row, slot, real=False, times=min(steps - 1, MOST_FILLED))
                 else:
                     self.report(f"{where}: {steps - 1:,} steps are missing before it")
-            shown.add(row, slot, real=True)
-        return shown
+            selected.add(row, slot, real=True)
+        return selected
