@@ -60,8 +60,8 @@ def window_of(walk: Walk) -> tuple[float, float]:
 
 
 def in_sight(walk: Walk) -> int:
-    found = walk.text("window-note").split(" ", 1)[0].replace(",", "")
-    return int(found) if found.isdigit() else 0
+    count = walk.text("window-note").split(" ", 1)[0].replace(",", "")
+    return int(count) if count.isdigit() else 0
 
 
 def look(walk: Walk) -> None:
@@ -294,7 +294,8 @@ def keys(walk: Walk) -> None:
         window._mouse("mouseMoved", (5, 5))
         window.click("#acknowledge-all")
         walk.check(
-            "after acknowledging, no key has open alarms", lambda: all(not t.trouble for t in page._tracks.values())
+            "after acknowledging, no key has open alarms",
+            lambda: all(not t.open_severity for t in page._tracks.values()),
         )
         walk.check(
             "and the badges are gone",

@@ -153,7 +153,7 @@ def test_alarms_are_listed_and_acknowledged_once_for_all():
         assert header["alarms"][-1]["acknowledged"]
     send(page, Visitor(), "acknowledge_all")
     assert look(page)[0]["open_alarms"] == 0
-    assert page._tracks[""].trouble == 0
+    assert page._tracks[""].open_severity == 0
 
 
 def test_keys_with_the_severest_open_alarms_come_first_and_each_has_its_own_rows():

@@ -134,7 +134,7 @@ def one_of(choices: Callable[[], list[str]]) -> Check:
 def text(longest: int) -> Check:
     def check(value: Any) -> str:
         if not isinstance(value, str) or len(value) > longest:
-            raise ValueError(f"expected a text of at most {longest} characters, got {_short(value)}")
+            raise ValueError(f"expected a string of at most {longest} characters, got {_short(value)}")
         return value
 
     return check

@@ -147,7 +147,7 @@ def grey(frame: Tensor) -> NDArray[np.uint8]:
 
 
 def load_clothes() -> tuple[Images, str]:
-    """Fashion-MNIST if it is in the cache, otherwise drawn garments; and a note about drawn ones."""
+    """Fashion-MNIST if it is in the cache, otherwise drawn garments; and a description for the page."""
     if DATASETS["fashion-mnist"].cached:
         return load_images("fashion-mnist", "train"), "Fashion-MNIST"
     return drawn_clothes(), "drawn garments; `ptncn data fetch fashion-mnist` downloads photographs"
@@ -164,12 +164,12 @@ def drawn_clothes() -> Images:
     outlines += [list(whole) for whole in WHOLES.values()]
     words = random_words(stream_key(0, "clothes"), np.arange(GARMENTS)[:, None], np.arange(1))
     pixels, labels = [], []
-    for number, chance in enumerate(to_unit(words)[:, 0]):
+    for number, random in enumerate(to_unit(words)[:, 0]):
         labels.append(number % len(outlines))
-        scale = 0.8 + 0.2 * chance[:2]
+        scale = 0.8 + 0.2 * random[:2]
         corners = (np.array(outlines[labels[-1]]) - 14) * scale + 14
         sheet = Image.new("L", (28 * FINE, 28 * FINE))
-        shade = round(150 + 105 * float(chance[2]))
+        shade = round(150 + 105 * float(random[2]))
         ImageDraw.Draw(sheet).polygon([(x, y) for x, y in (corners * FINE).tolist()], fill=shade)
         pixels.append(np.asarray(sheet.reduce(FINE)))
     return Images("clothes", np.stack(pixels), np.array(labels, np.uint8))

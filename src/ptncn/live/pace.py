@@ -100,8 +100,8 @@ def parse_speed(speed: str) -> tuple[float | None, float | None]:
     """
     if speed == "max":
         return None, None
-    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)(x|/s)", speed)
-    if found is None or float(found[1]) == 0:
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)(x|/s)", speed)
+    if match is None or float(match[1]) == 0:
         raise ValueError(f"speed: expected {FORMS}, got {speed[:40]!r}")
-    value = float(found[1])
-    return (value, None) if found[2] == "x" else (None, value)
+    value = float(match[1])
+    return (value, None) if match[2] == "x" else (None, value)

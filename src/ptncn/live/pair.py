@@ -61,11 +61,11 @@ class Runner:
             self.state = self.learner.begin(1)
         seen = self.learner.predict(self.state).clone() if dream else x
         step = self.learner.step(seen, self.state, learn=learn and not dream)
-        self._note("milliseconds", 1e3 * (time.thread_time() - start))
-        self._hold()
+        self._smooth("milliseconds", 1e3 * (time.thread_time() - start))
+        self._zero_lesions()
         if not bool(step.scored[0]):
             return torch.zeros_like(x)
-        self._note("error", float((step.prediction - x).double().square().sum()))
+        self._smooth("error", float((step.prediction - x).double().square().sum()))
         if isinstance(step, Surprising):
             now = [float(layer[0]) for layer in step.surprise]
             before = self.surprise or now
@@ -83,7 +83,7 @@ class Runner:
         weights = self._weights_of(part)
         if on and part not in self._lesions:
             self._lesions[part] = {name: weight.detach().clone() for name, weight in weights.items()}
-            self._hold()
+            self._zero_lesions()
         elif not on and part in self._lesions:
             for name, before in self._lesions.pop(part).items():
                 weights[name].data.copy_(before)
@@ -117,12 +117,12 @@ class Runner:
             return {name: weight for name, weight in named.items() if name.endswith(part.removeprefix("layer "))}
         return {name: weight for name, weight in named.items() if not name.startswith("readout")}
 
-    def _hold(self) -> None:
+    def _zero_lesions(self) -> None:
         for part in self._lesions:
             for weight in self._weights_of(part).values():
                 weight.data.zero_()
 
-    def _note(self, name: str, value: float) -> None:
+    def _smooth(self, name: str, value: float) -> None:
         before = getattr(self, name)
         setattr(self, name, value if math.isnan(before) else (1 - SMOOTH) * before + SMOOTH * value)
 

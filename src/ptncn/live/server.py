@@ -89,8 +89,8 @@ def make_app(page: Page, *, token: str | None = None) -> ASGIApp:
             wanted = _parse_range(request.query_params)
         except ValueError as error:
             return PlainTextResponse(f"{error}\n", 400)
-        how = {"Content-Disposition": 'attachment; filename="ptncn.csv"'}
-        return StreamingResponse(page.download(*wanted), media_type="text/csv", headers=how)
+        headers = {"Content-Disposition": 'attachment; filename="ptncn.csv"'}
+        return StreamingResponse(page.download(*wanted), media_type="text/csv", headers=headers)
 
     async def live(websocket: WebSocket) -> None:
         if len(visitors) >= MOST_VISITORS:
@@ -145,14 +145,14 @@ async def _receive(page: Page, websocket: WebSocket, visitor: Visitor) -> int | 
 async def _send(page: Page, run: str, websocket: WebSocket, visitor: Visitor, visitors: list[Visitor]) -> None:
     """Send updates as fast as the visitor accepts them."""
     try:
-        await _put(websocket, {"type": "hello", "page": page.name, "run": run, **page.hello()})
+        await _send_message(websocket, {"type": "hello", "page": page.name, "run": run, **page.hello()})
         while True:
             while visitor.notices:
-                await _put(websocket, visitor.notices.popleft())
+                await _send_message(websocket, visitor.notices.popleft())
             if visitor.changed("visitors", len(visitors)):
-                await _put(websocket, {"type": "visitors", "count": len(visitors)})
+                await _send_message(websocket, {"type": "visitors", "count": len(visitors)})
             for news in page.news(visitor):
-                await _put(websocket, news)
+                await _send_message(websocket, news)
             await asyncio.sleep(LOOK)
     except (WebSocketDisconnect, RuntimeError):  # the visitor left during a message
         return
@@ -160,7 +160,7 @@ async def _send(page: Page, run: str, websocket: WebSocket, visitor: Visitor, vi
         await websocket.close(1008)
 
 
-async def _put(websocket: WebSocket, message: bytes | dict[str, Any]) -> None:
+async def _send_message(websocket: WebSocket, message: bytes | dict[str, Any]) -> None:
     async with asyncio.timeout(PATIENCE):
         if isinstance(message, bytes):
             await websocket.send_bytes(message)

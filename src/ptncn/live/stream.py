@@ -71,7 +71,7 @@ class StreamPage:
         self._version = 0
         self._rates: deque[tuple[float, int]] = deque([(time.monotonic(), 0)], maxlen=10)
         """Arrival times of some recent rows, each with the number of rows until then."""
-        self._came = time.monotonic()
+        self._last_arrival = time.monotonic()
         """Arrival time of the last row."""
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -111,9 +111,9 @@ class StreamPage:
                 alarms += [(int(rows[place]), track, len(rows) - 1 - int(place)) for place in places]
             for row, track, skip in sorted(alarms, key=lambda alarm: alarm[0])[-MOST_ALARMS:]:
                 self._alert(results, row, float(x[row]), track, skip)
-            self._came = time.monotonic()
-            if self._came - self._rates[-1][0] >= 0.3:
-                self._rates.append((self._came, self.stream.stats.observations))
+            self._last_arrival = time.monotonic()
+            if self._last_arrival - self._rates[-1][0] >= 0.3:
+                self._rates.append((self._last_arrival, self.stream.stats.observations))
             self._version += 1
 
     def replay(self) -> None:
@@ -209,16 +209,16 @@ class StreamPage:
         if seen.cause is not None and seen.cause not in self.targets:  # a category, or a target that is not shown
             expected = None if seen.prediction is None else seen.prediction[seen.cause]
             return seen.cause, f"observed {seen.observed[seen.cause]}, expected {expected}"
-        found = track.explain(skip, None if seen.cause is None else self.targets.index(seen.cause))
-        if found is None:
+        explanation = track.explain(skip, None if seen.cause is None else self.targets.index(seen.cause))
+        if explanation is None:
             return seen.cause, "several small deviations from the prediction"
-        return self.targets[found[0]], found[1]
+        return self.targets[explanation[0]], explanation[1]
 
     def _count_open(self, alarm: Alarm, change: int) -> None:
         track = self._tracks.get(alarm.key or "")
         if track is not None:
             track.open_alarms += change
-            track.trouble = max(0.0, track.trouble + change * alarm.severity) if track.open_alarms else 0.0
+            track.open_severity = max(0.0, track.open_severity + change * alarm.severity) if track.open_alarms else 0.0
 
     # From the server
 
@@ -261,11 +261,12 @@ class StreamPage:
         """The part of the stream that a visitor sees, if it has changed."""
         view, now = visitor.view, time.monotonic()
         rests = self.ended or (self.pace is not None and self.pace.paused)
-        silence = 0 if rests else int((now - self._came) / SILENCE)  # visitors are also notified if nothing arrives
+        # visitors are also notified if nothing arrives
+        silence = 0 if rests else int((now - self._last_arrival) / SILENCE)
         if not view or now < view.get("due", 0.0) or not visitor.changed("window", (self._version, silence)):
             return []
         with self._lock:
-            header, first, rows, fan = self._cut(visitor)
+            header, first, rows, fan = self._view(visitor)
         # the more rows a window shows, the less a new row changes it
         view["due"] = time.monotonic() + PERIOD * (1 + len(rows) / SLOWER)
         low = [TARGETS + EACH * index + part for index in range(len(header["targets"])) for part in (2, 4)]
@@ -286,8 +287,8 @@ class StreamPage:
             ]
         yield ",".join(f'"{name}"' if set(name) & set('",\n') else name for name in names) + "\n"
         for row in rows.tolist():
-            x = np.datetime64(round(row[X] * 1000), "ms").item().isoformat() if self.timed else _written(row[X])
-            yield ",".join([x, *map(_written, row[1:])]) + "\n"
+            x = np.datetime64(round(row[X] * 1000), "ms").item().isoformat() if self.timed else _csv_number(row[X])
+            yield ",".join([x, *map(_csv_number, row[1:])]) + "\n"
 
     def _acknowledge(self, alarms: list[Alarm]) -> None:
         with self._lock:
@@ -297,16 +298,16 @@ class StreamPage:
                     self._count_open(alarm, -1)
             self._alarm_changes += 1
 
-    def _cut(self, visitor: Visitor) -> tuple[dict[str, Any], int, Table, Table]:
+    def _view(self, visitor: Visitor) -> tuple[dict[str, Any], int, Table, Table]:
         """A visitor's view: a header, the number of the first row, a copy of the rows, and the forecast."""
         view, keyed = visitor.view, self.stream.options.key is not None
-        key = view["key"] if keyed and view["key"] is not None else self._most_troubled()
+        key = view["key"] if keyed and view["key"] is not None else self._most_severe_key()
         track = self._tracks.get(key)
         header: dict[str, Any] = {"type": "window", **self._status(), "key": key if keyed else None}
         if visitor.changed("alarms", self._alarm_changes):
             header["alarms"] = [vars(alarm) for alarm in reversed(self._alarms)]
         if keyed:
-            header |= self._listed(view["find"] or "")
+            header |= self._list_keys(view["find"] or "")
         if track is None:
             return {**header, "targets": [], "kept": 0}, 0, np.empty((0, 0)), np.empty((0, EACH - 1, 0))
         if view["last"] is None:
@@ -329,7 +330,7 @@ class StreamPage:
         stats, now, pace = self.stream.stats, time.monotonic(), self.pace
         (then, before), (latest, after) = self._rates[0], self._rates[-1]
         gap = (latest - then) / (after - before) if after > before else 0.0
-        silence, wait = now - self._came, 0.0 if pace is None else pace.wait()
+        silence, wait = now - self._last_arrival, 0.0 if pace is None else pace.wait()
         silent = pace is None and silence > max(SILENCE, 5 * gap)
         return {
             "observations": stats.observations,
@@ -348,24 +349,24 @@ class StreamPage:
             "problem": self.problem,
         }
 
-    def _most_troubled(self) -> str:
-        return max(self._tracks, key=self._trouble, default="")
+    def _most_severe_key(self) -> str:
+        return max(self._tracks, key=self._severity, default="")
 
-    def _trouble(self, key: str) -> tuple[float, float]:
-        return self._tracks[key].trouble, self._tracks[key].highest
+    def _severity(self, key: str) -> tuple[float, float]:
+        return self._tracks[key].open_severity, self._tracks[key].highest
 
-    def _listed(self, find: str) -> dict[str, Any]:
+    def _list_keys(self, find: str) -> dict[str, Any]:
         """Keys whose names contain this text, sorted by the severity of open alarms and the highest recent score, and
         their number."""
-        found = [key for key in self._tracks if find.casefold() in key.casefold()]
-        keys = sorted(found, key=self._trouble, reverse=True)[:LISTED]
+        matching = [key for key in self._tracks if find.casefold() in key.casefold()]
+        keys = sorted(matching, key=self._severity, reverse=True)[:LISTED]
         listed = [
             {"key": key, "alarms": track.open_alarms, "highest": finite(track.highest), "rows": track.ring.total}
             for key, track in ((key, self._tracks[key]) for key in keys)
         ]
-        return {"keys": listed, "found": len(found), "key_count": len(self._tracks)}
+        return {"keys": listed, "found": len(matching), "key_count": len(self._tracks)}
 
 
-def _written(value: float) -> str:
+def _csv_number(value: float) -> str:
     """A number in a CSV file; nothing for NaN."""
     return "" if value != value else str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)

@@ -52,7 +52,7 @@ class Track:
         """(h, 5, targets) forecast, lower and upper bound, then those of the middle half, of the next h rows."""
         self._middle = MiddleHalf()
         self.open_alarms = 0
-        self.trouble = 0.0
+        self.open_severity = 0.0
         """The sum of the severities of open alarms."""
         self.highest = 0.0
         """The highest recent anomaly score, fading over time."""
@@ -86,16 +86,16 @@ class Track:
         """
         rows = self.ring.last(PAST, skip)
         targets = rows[:, TARGETS:].reshape(len(rows), -1, EACH)
-        found = [
+        candidates = [
             (share, target != first, order, target, words)
             for target in range(targets.shape[1])
             for order, (share, words) in enumerate(explanations(targets[:, target, 0], targets[:, target, 1]))
         ]
-        least = min((share for share, *_ in found), default=1.0)
+        least = min((share for share, *_ in candidates), default=1.0)
         if least > 0.1:
             return None
-        good = [each for each in found if each[0] <= least + RARE]
-        *_, target, words = min(good, key=lambda each: each[1:4])
+        best = [each for each in candidates if each[0] <= least + RARE]
+        *_, target, words = min(best, key=lambda each: each[1:4])
         return target, words
 
     def _add_bounds(self, results: Results, rows: NDArray[np.intp], places: list[int], targets: Table) -> None:
@@ -129,7 +129,7 @@ class Track:
 
 def explanations(observed: Table, expected: Table) -> Iterator[tuple[float, str]]:
     """Possible explanations of the last row, the simplest first: the share of earlier rows that were at least as
-    unusual, and a text. `docs/streams.md` lists the ways in which a row can be rare.
+    unusual, and a sentence. `docs/streams.md` lists the ways in which a row can be rare.
 
     >>> quiet = np.sin(np.arange(300.0))
     >>> min(explanations(np.append(quiet, 8.0), np.append(quiet + 0.1, 0.5)))[1]
@@ -137,13 +137,13 @@ def explanations(observed: Table, expected: Table) -> Iterator[tuple[float, str]
     """
     error = np.abs(observed - expected)
     usual = float(np.nanmedian(error[:-1])) if np.isfinite(error[:-1]).any() else 0.0
-    value, guess = observed[-1], expected[-1]
+    value, prediction = observed[-1], expected[-1]
     level, moves = rolling(observed, 40), rolling(np.abs(np.diff(observed, prepend=np.nan)), 20)
     size = in_words(level[-1])
-    digits = next((digits for digits in (4, 7, 10) if in_words(value, digits) != in_words(guess, digits)), 16)
-    pair = f"observed {in_words(value, digits)}, expected {in_words(guess, digits)}"
+    digits = next((digits for digits in (4, 7, 10) if in_words(value, digits) != in_words(prediction, digits)), 16)
+    pair = f"observed {in_words(value, digits)}, expected {in_words(prediction, digits)}"
     burst = rolling(np.minimum(error, 8 * usual), 10)
-    for series, fact, more in (
+    for series, fact, comparison in (
         (error, pair, "had a larger error"),
         (observed, f"observed {in_words(value)}", "had a higher value"),
         (-observed, f"observed {in_words(value)}", "had a lower value"),
@@ -155,7 +155,7 @@ def explanations(observed: Table, expected: Table) -> Iterator[tuple[float, str]
         past = series[:-1][np.isfinite(series[:-1])]
         if len(past) >= 20 and np.isfinite(series[-1]):
             count = int((past >= series[-1]).sum())
-            yield count / len(past), f"{fact}; {count or 'none'} of the {len(past):,} rows before {more}"
+            yield count / len(past), f"{fact}; {count or 'none'} of the {len(past):,} rows before {comparison}"
 
 
 def in_words(value: float, digits: int = 4) -> str:

@@ -107,13 +107,13 @@ class WorldPage:
 
     def news(self, visitor: Visitor) -> list[bytes | dict[str, Any]]:
         """Updates for a visitor: the state if it has changed, and the newest frame."""
-        found: list[bytes | dict[str, Any]] = []
+        updates: list[bytes | dict[str, Any]] = []
         if visitor.changed("state", self.changes):
-            found.append(self.state())
+            updates.append(self.state())
         latest = self.latest  # read once: the world changes in another thread
         if latest and visitor.changed("frame", latest):
-            found.append(latest)
-        return found
+            updates.append(latest)
+        return updates
 
     def state(self) -> dict[str, Any]:
         settings = self.world.settings
@@ -162,7 +162,7 @@ class WorldPage:
         while not self._commands.empty():
             command = self._commands.get()
             steps, changed = steps + (command.type == "step"), True
-            self._do(command)
+            self._execute(command)
         self.changes += changed
         for _ in range(steps if self.paused else 1):
             self._advance()
@@ -182,8 +182,8 @@ class WorldPage:
     def _advance(self) -> None:
         begins = self.world.begins
         x = self.world.next()
-        how = {"begins": begins, "learn": not self.frozen, "dream": self.dreaming}
-        expected = [runner.show(x, **how) for runner in self.runners]
+        options = {"begins": begins, "learn": not self.frozen, "dream": self.dreaming}
+        expected = [runner.show(x, **options) for runner in self.runners]
         if not begins and self._last is not None:
             copied = float((self._last - x).double().square().sum())
             self._copied = copied if self._copied is None else 0.95 * self._copied + 0.05 * copied
@@ -207,7 +207,7 @@ class WorldPage:
 
     # Commands
 
-    def _do(self, command: Command) -> None:
+    def _execute(self, command: Command) -> None:
         kind, value = command
         if kind in ("kind", "objects", "speed", "occlusion"):
             self.world.change(**{kind: value})
