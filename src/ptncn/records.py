@@ -138,8 +138,8 @@ def _stand_ins(config: Mapping[str, Any]) -> dict[str, str]:
     trained = config.get("training", config)
     if not isinstance(trained, Mapping) or "source" not in trained:
         return {}
-    asked, used = str(trained.get("data", "")), trained["source"]
-    pairs = zip(asked.split("+"), used if isinstance(used, list) else [used], strict=False)
+    requested, used = str(trained.get("data", "")), trained["source"]
+    pairs = zip(requested.split("+"), used if isinstance(used, list) else [used], strict=False)
     return {name: str(source) for name, source in pairs if name != source}
 
 

@@ -72,7 +72,7 @@ def test_an_lstm_is_as_good_as_twenty_lines_of_plain_pytorch(tmp_path):
 def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path, monkeypatch, name):
     wanted = spec(name, "digits", 0, TINY)
     whole = execute(training_run(wanted), context(tmp_path / "whole"))
-    calls, real = [], runner._one_batch
+    calls, real = [], runner._run_batch
 
     def breaks(*arguments):
         calls.append(1)
@@ -80,7 +80,7 @@ def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path, monkeypatch, na
             raise RuntimeError("power cut")
         real(*arguments)
 
-    monkeypatch.setattr(runner, "_one_batch", breaks)
+    monkeypatch.setattr(runner, "_run_batch", breaks)
     for _ in range(3):
         with pytest.raises(RuntimeError, match="power cut"):
             execute(training_run(wanted), context(tmp_path / "broken", every=0, resume=True))
@@ -91,14 +91,14 @@ def test_text_and_selection_by_validation_resume(tmp_path, monkeypatch):
     wanted = spec("gru-bptt", "python-reference", 1, replace(TEXT["smoke"], sequences=40))
     whole = execute(training_run(wanted), context(tmp_path / "whole"))
     stopping = context(tmp_path / "stopped", resume=True)
-    seen, real = [], runner._one_batch
+    seen, real = [], runner._run_batch
 
-    def one_batch(*arguments):
+    def run_batch(*arguments):
         real(*arguments)
         seen.append(1)
         stopping.stop.requested = len(seen) == 4
 
-    monkeypatch.setattr(runner, "_one_batch", one_batch)
+    monkeypatch.setattr(runner, "_run_batch", run_batch)
     with pytest.raises(Interrupted):
         execute(training_run(wanted), stopping)
     stopping.stop.requested = False
@@ -107,13 +107,13 @@ def test_text_and_selection_by_validation_resume(tmp_path, monkeypatch):
 
 def test_ctrl_c_takes_effect_at_the_end_of_a_batch_and_leaves_a_checkpoint(tmp_path, monkeypatch):
     wanted = spec("ptncn", "digits", 0, TINY)
-    ctx, real = context(tmp_path), runner._one_batch
+    ctx, real = context(tmp_path), runner._run_batch
 
     def interrupted(*arguments):
         os.kill(os.getpid(), signal.SIGINT)
         real(*arguments)
 
-    monkeypatch.setattr(runner, "_one_batch", interrupted)
+    monkeypatch.setattr(runner, "_run_batch", interrupted)
     with ctx.stop.listen(), pytest.raises(Interrupted):
         execute(training_run(wanted), ctx)
     assert (tmp_path / training_run(wanted).folder / "progress.safetensors").is_file()
@@ -122,7 +122,7 @@ def test_ctrl_c_takes_effect_at_the_end_of_a_batch_and_leaves_a_checkpoint(tmp_p
 def test_a_network_is_trained_once_and_kept(tmp_path, monkeypatch):
     wanted = spec("ptncn", "digits", 0, TINY)
     first = train(wanted, context(tmp_path))
-    monkeypatch.setattr(runner, "_one_batch", lambda *arguments: pytest.fail("it was trained again"))
+    monkeypatch.setattr(runner, "_run_batch", lambda *arguments: pytest.fail("it was trained again"))
     same(train(spec("ptncn", "digits", 0, TINY), context(tmp_path)), first)
 
 
@@ -190,14 +190,14 @@ def test_patience_survives_an_interruption(tmp_path, monkeypatch):
     config = replace(TINY, epochs=6, decay=1.0, patience=2)
     wanted = spec("ptncn", "digits", 0, config, options={"lr": 1e-30})
     stopping = context(tmp_path, resume=True)
-    seen, real = [], runner._one_batch
+    seen, real = [], runner._run_batch
 
-    def one_batch(*arguments):
+    def run_batch(*arguments):
         real(*arguments)
         seen.append(1)
         stopping.stop.requested = len(seen) == 7  # in the second epoch
 
-    monkeypatch.setattr(runner, "_one_batch", one_batch)
+    monkeypatch.setattr(runner, "_run_batch", run_batch)
     with pytest.raises(Interrupted):
         train(wanted, stopping)
     stopping.stop.requested = False

@@ -91,8 +91,8 @@ app = typer.Typer(
 )
 
 
-def print_version(asked: bool) -> None:
-    if asked:
+def print_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"ptncn {__version__}")
         raise typer.Exit
 

@@ -176,8 +176,8 @@ def _find(name: str, split: str, objects: int, seed: int) -> SequenceDataset:
     entry = DATASETS[name]
     if split == "train" and "train" not in entry.splits:
         split = entry.splits[0]
-    found = entry.open(split)
-    return make_videos(found, name, split, objects=objects, seed=seed) if isinstance(found, Images) else found
+    opened = entry.open(split)
+    return make_videos(opened, name, split, objects=objects, seed=seed) if isinstance(opened, Images) else opened
 
 
 def draw(x: Tensor, shape: tuple[int, ...], path: Path, *, enlarge: int = 2, milliseconds: int = 100) -> None:

@@ -70,13 +70,13 @@ def demo(
     page = (out / "index.html").resolve()
     console.print(f"\n{narrative.plain_headline(record)}\n\nOpen the page in a browser:")
     console.print(f"  {page.as_uri()}", soft_wrap=True)
-    console.print(f"\nTo watch and change them while they learn:\n  {_called()} live", soft_wrap=True)
+    console.print(f"\nTo watch and change them while they learn:\n  {_program()} live", soft_wrap=True)
 
 
-def _called() -> str:
+def _program() -> str:
     """How to call this program: `ptncn`, or its path if its environment is not active."""
-    called = Path(sys.argv[0])
-    return str(called) if called.name == "ptncn" else "ptncn"
+    program = Path(sys.argv[0])
+    return str(program) if program.name == "ptncn" else "ptncn"
 
 
 def run_demo(size: Size, seed: int, command: str, console: Console) -> dict[str, Any]:

@@ -39,19 +39,19 @@ def report(
     """
     places = records or [place for place in DEFAULT if place.exists()] or [DEFAULT[-1]]
     with one_line_errors():
-        found = gather(places)
+        gathered = gather(places)
         columns = BarColumn(), TextColumn("{task.completed} of {task.total} experiments")
         with Progress(*columns, console=errors, transient=True) as progress:
-            pages = list(progress.track(make_pages(found), total=len(found.experiments())))
-        given = " ".join(["ptncn report", *(shlex.quote(relative(place)) for place in records or ())])
+            pages = list(progress.track(make_pages(gathered), total=len(gathered.experiments())))
+        command = " ".join(["ptncn report", *(shlex.quote(relative(place)) for place in records or ())])
         if docs is not None:
-            line = f"{given} --docs {shlex.quote(relative(docs))}"
-            overview = write_markdown(pages, docs, unreadable=found.unreadable, command=line)
+            line = f"{command} --docs {shlex.quote(relative(docs))}"
+            overview = write_markdown(pages, docs, unreadable=gathered.unreadable, command=line)
             typer.echo(f"Wrote {overview} and {len(pages)} page{'s' * (len(pages) != 1)}.")
         if out is not None or docs is None:
             place = out or Path("report")
-            line = f"{given} --out {shlex.quote(relative(place))}"
-            page = write_report(pages, place, unreadable=found.unreadable, command=line)
+            line = f"{command} --out {shlex.quote(relative(place))}"
+            page = write_report(pages, place, unreadable=gathered.unreadable, command=line)
             typer.echo(f"Wrote {page}, with {len(pages)} experiment{'s' * (len(pages) != 1)}. Open it in a browser.")
-    for line in [*found.unreadable, *(why for _, why in found.unfinished)]:
+    for line in [*gathered.unreadable, *(why for _, why in gathered.unfinished)]:
         note(f"Note: {line}")

@@ -78,8 +78,8 @@ def reproduce(
     """
     stop = Stop()
     with one_line_errors(), stop.listen():
-        given = {"epochs": epochs, "sequences": sequences, "patience": patience}
-        changes = {name: value for name, value in given.items() if value is not None}
+        sizes = {"epochs": epochs, "sequences": sequences, "patience": patience}
+        changes = {name: value for name, value in sizes.items() if value is not None}
         common: dict[str, Any] = {
             "rows": split_names([*(learners or []), *(models or [])]),
             "data": split_names(data),
@@ -116,8 +116,8 @@ def _arguments(changes: dict[str, int], option: list[str] | None, configs: Path 
 
 def _show(experiment: Experiment, specs: Sequence[RunSpec], out: Path, *, as_json: bool) -> bool:
     """Print an experiment's table; returns whether every run has finished."""
-    found = [read_result(spec, out) for spec in specs]
-    records = [each for each in found if isinstance(each, Record)]
+    results = [read_result(spec, out) for spec in specs]
+    records = [each for each in results if isinstance(each, Record)]
     if as_json:
         typer.echo(json.dumps(mean_cells(experiment, records)))
     else:
@@ -130,7 +130,7 @@ def _show(experiment: Experiment, specs: Sequence[RunSpec], out: Path, *, as_jso
             console.print(line, soft_wrap=True, markup=False)
     for line in dict.fromkeys(line for record in records for line in record.notes):
         note(f"Note: {line}")
-    for problem in found:
+    for problem in results:
         if isinstance(problem, str):
             note(f"Not finished: {problem}", style="red")
     return len(records) == len(specs)
@@ -207,12 +207,13 @@ def _comparison_lines(experiment: Experiment, records: Sequence[Record]) -> list
         reference = references.get((record.data, record.seed))
         if record.row == ours or reference is None:
             continue
-        found = _compare(reference, record, *experiment.compared_by)
-        if found is not None:
-            verdict = "significant" if found.significant else "not significant"
+        comparison = _compare(reference, record, *experiment.compared_by)
+        if comparison is not None:
+            verdict = "significant" if comparison.significant else "not significant"
             lines.append(
                 f"{ours} − {record.row} on {record.data}, seed {record.seed}, {' '.join(experiment.compared_by)}: "
-                f"{found.difference:+.3f} [{found.low:+.3f}, {found.high:+.3f}] over {found.pairs} sequences, {verdict}"
+                f"{comparison.difference:+.3f} [{comparison.low:+.3f}, {comparison.high:+.3f}] over {comparison.pairs} "
+                f"sequences, {verdict}"
             )
     return lines
 

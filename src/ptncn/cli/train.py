@@ -111,7 +111,7 @@ def train(
                     say_how_to_continue()
                 raise typer.Exit(130) from None
         if record.status != "finished":
-            if record.notes[-1].startswith("RanksError: "):  # all ranks have it; one of each host prints it
+            if record.notes[-1].startswith("RanksError: "):  # all ranks report it; one per host prints it
                 if int(os.environ.get("LOCAL_RANK", 0)) > 0:
                     raise typer.Exit(1)
                 raise RanksError(record.notes[-1].removeprefix("RanksError: "))
@@ -125,8 +125,8 @@ def train(
         return
     for split in ("valid", "test"):
         typer.echo(f"{split}: " + ", ".join(f"{name} {value:.4g}" for name, value in record.metrics[split].items()))
-    kept = out / "network.safetensors"
-    typer.echo(f"Saved {kept}. Test it on any data with: ptncn eval {kept} {data}")
+    saved = out / "network.safetensors"
+    typer.echo(f"Saved {saved}. Test it on any data with: ptncn eval {saved} {data}")
 
 
 def _train(spec: RunSpec, context: RunContext, out: Path) -> Result:
@@ -139,8 +139,8 @@ def _train(spec: RunSpec, context: RunContext, out: Path) -> Result:
 
 def _command(learner: str, data: str, sizes: dict[str, Any], option: list[str] | None) -> str:
     """The command that repeats the training."""
-    given = [f"--{name.replace('_', '-')}={value}" for name, value in sizes.items() if value is not None]
-    return shlex.join(["ptncn", "train", learner, data, *given, *(f"--option={pair}" for pair in option or [])])
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in sizes.items() if value is not None]
+    return shlex.join(["ptncn", "train", learner, data, *flags, *(f"--option={pair}" for pair in option or [])])
 
 
 class RankGroup(ProcessGroup):

@@ -60,12 +60,12 @@ def tune(
         study = Study(spec, minutes, trials, runs / "tune" / f"{learner}-{data}-{scale}-{used}.db")
         context = RunContext(runs, every=float("inf"), reporter=Reporter(), stop=stop)
         try:
-            found = search(study, context, note)
+            tuned = search(study, context, note)
         except Interrupted:
             say_how_to_continue(resume="")
             raise typer.Exit(130) from None
-        path = write_tuned(found, configs, online=online)
+        path = write_tuned(tuned, configs, online=online)
     if as_json:
-        typer.echo(json.dumps(found))
+        typer.echo(json.dumps(tuned))
         return
-    typer.echo(f"{path}: validation error {found['validation']:.4g} with {json.dumps(found['options'])}")
+    typer.echo(f"{path}: validation error {tuned['validation']:.4g} with {json.dumps(tuned['options'])}")

@@ -77,38 +77,38 @@ def learning(record: Record) -> str:
     """How soon each learner beat repeating the last frame."""
     curve = record["curve"]
     block = curve["frames"][1] - curve["frames"][0]
-    found = []
+    clauses = []
     for name in (PTNCN, LSTM):
         passed = next((n for n, (e, c) in enumerate(zip(curve[name], curve["copy"], strict=True)) if e < c), None)
         when = "never" if passed is None else f"within {(passed + 1) * block:,} frames"
-        found.append(f"{NAMES[name]}: {when}")
-    return f"**Learning from scratch.** How soon does a learner beat repeating the last frame? {', '.join(found)}."
+        clauses.append(f"{NAMES[name]}: {when}")
+    return f"**Learning from scratch.** How soon does a learner beat repeating the last frame? {', '.join(clauses)}."
 
 
 def changing(record: Record) -> str:
     """Errors in the first frames after each change."""
-    found = []
+    clauses = []
     for name, part in list(zip(part_names(record), record["parts"], strict=True))[1:]:
         first = part["first"]
         shares = (f"{NAMES[each]} {share(first[each], first['copy'])}" for each in (PTNCN, LSTM))
-        found.append(f"{name}: {', '.join(shares)}")
+        clauses.append(f"{name}: {', '.join(shares)}")
     return (
         f"**Right after a change.** Error over the first {record['first']:,} frames, relative to repeating the last "
-        f"frame: {'; '.join(found)}."
+        f"frame: {'; '.join(clauses)}."
     )
 
 
 def returning(record: Record) -> str:
     """The error when the first dataset returns, compared with the start and end of its first part."""
     then, again = record["parts"][0], record["parts"][-1]
-    found = []
+    clauses = []
     for name in (PTNCN, LSTM):
         start, end, now = (part[name] / part["copy"] for part in (then["first"], then["last"], again["first"]))
         how = "better than" if now < end * (1 - TIE) else "worse than" if now > end * (1 + TIE) else "as well as"
-        found.append(
+        clauses.append(
             f"the {NAMES[name]} starts at {now:.0%}, {how} it had ended ({end:.0%}; it first began at {start:.0%})"
         )
-    return f"**When the {then['dataset']} return**, {'; '.join(found)}, all relative to repeating the last frame."
+    return f"**When the {then['dataset']} return**, {'; '.join(clauses)}, all relative to repeating the last frame."
 
 
 def frozen(record: Record) -> str:
@@ -140,7 +140,7 @@ def forgetting(record: Record) -> str:
     """The change of the error on the first dataset while others were learnt."""
     dataset = record["stream"][0]
     place, away = record["datasets"].index(dataset), len(record["stream"]) - 1
-    found = []
+    clauses = []
     for name in (PTNCN, LSTM):
         before, after = record["evaluations"][name][1][place], record["evaluations"][name][away][place]
         how = (
@@ -148,9 +148,9 @@ def forgetting(record: Record) -> str:
             if after <= before * (1 + TIE)
             else f"forgot some, with {after / before - 1:.0%} more error"
         )
-        found.append(f"the {NAMES[name]} {how} ({before:.1f}, then {after:.1f})")
+        clauses.append(f"the {NAMES[name]} {how} ({before:.1f}, then {after:.1f})")
     between = " and ".join(record["stream"][1:away])
-    return f"**Forgetting.** Error on unseen {dataset}, before and after learning {between}: {'; '.join(found)}."
+    return f"**Forgetting.** Error on unseen {dataset}, before and after learning {between}: {'; '.join(clauses)}."
 
 
 def cost(record: Record) -> str:
@@ -166,15 +166,15 @@ def cost(record: Record) -> str:
 
 def lstm_wins(record: Record) -> str:
     """Every comparison that the LSTM won."""
-    found = []
+    clauses = []
     for name, part in zip(part_names(record), record["parts"], strict=True):
         for span, words in (("all", "all of"), ("first", "the first frames of"), ("last", "the last frames of")):
             if winner(part[span]) == LSTM:
-                found.append(f"{words} {name}")
+                clauses.append(f"{words} {name}")
     evaluated = [winner(pair) for pair in evaluation_pairs(record)]
     return (
-        f"While learning, the {NAMES[LSTM]} was better in {len(found) or 'none'} of {3 * len(record['parts'])} "
-        f"comparisons{': ' * bool(found)}{', '.join(found)}. With frozen weights it was better in "
+        f"While learning, the {NAMES[LSTM]} was better in {len(clauses) or 'none'} of {3 * len(record['parts'])} "
+        f"comparisons{': ' * bool(clauses)}{', '.join(clauses)}. With frozen weights it was better in "
         f"{evaluated.count(LSTM) or 'none'} of {len(evaluated)} evaluations, and the {NAMES[PTNCN]} in "
         f"{evaluated.count(PTNCN) or 'none'}."
     )

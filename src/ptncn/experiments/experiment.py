@@ -172,7 +172,7 @@ class Experiment:
         specs = []
         for column in data or self.rows:
             size = self._config(column, scale, config or {})
-            for name in self._choose_rows(column, rows, asked=bool(data)):
+            for name in self._choose_rows(column, rows, selected=bool(data)):
                 row = self.row(name)
                 spec = RunSpec(
                     experiment=self.name,
@@ -200,7 +200,7 @@ class Experiment:
                 raise ValueError(f"--{name.replace('_', '-')} does not apply to {self.name}")
         return replace(size, **changes) if changes else size
 
-    def _choose_rows(self, column: str, wanted: Sequence[str] | None, *, asked: bool) -> Sequence[str]:
+    def _choose_rows(self, column: str, wanted: Sequence[str] | None, *, selected: bool) -> Sequence[str]:
         """The rows of a column. If no column was selected, a row that is only listed for another one is left out."""
         listed = self.rows.get(column) or next(iter(self.rows.values()))
         everywhere = self.all_rows()
@@ -212,7 +212,7 @@ class Experiment:
             describe(name)
         if wanted is None:
             return listed
-        return [name for name in wanted if asked or name in listed or name not in everywhere]
+        return [name for name in wanted if selected or name in listed or name not in everywhere]
 
 
 # Rows of several tables: the P-TNCN with settings beyond the paper. The row `ptncn` is the paper's network.

@@ -32,7 +32,7 @@ def run(spec: RunSpec, context: RunContext) -> Result:
         curve_metric="se",
     )
     result = execute_once(phased, context)
-    result.metrics = {name: found["metrics"] for name, found in result.phases.items()}
+    result.metrics = {name: phase["metrics"] for name, phase in result.phases.items()}
     result.observation_shape = spec.splits.test.observation_shape
     result.describe(spec)
     return result

@@ -53,12 +53,12 @@ class Result:
     def fields(self) -> dict[str, Any]:
         """The fields of the record."""
         shape = list(self.observation_shape)
-        films = {name: {**found["film"], "observation_shape": shape} for name, found in self._having("film")}
+        films = {name: {**phase["film"], "observation_shape": shape} for name, phase in self._phases_with("film")}
         return {
             "metrics": self.metrics,
             "learner": self.learner.options() if self.learner is not None else {},
             "datasets": self.datasets,
-            "errors": {name: found["errors"] for name, found in self._having("errors")},
+            "errors": {name: phase["errors"] for name, phase in self._phases_with("errors")},
             "films": films,
             "curve": self.curve if self.curve.get("steps") else {},
             "seconds": self.seconds,
@@ -67,8 +67,8 @@ class Result:
             "stand_ins": self.stand_ins,
         }
 
-    def _having(self, what: str) -> list[tuple[str, Any]]:
-        return [(name, found) for name, found in self.phases.items() if what in found]
+    def _phases_with(self, what: str) -> list[tuple[str, Any]]:
+        return [(name, phase) for name, phase in self.phases.items() if what in phase]
 
 
 def train(spec: RunSpec, context: RunContext) -> Result:
@@ -102,12 +102,12 @@ def train_and_test(spec: RunSpec, context: RunContext) -> Result:
         curve_metric=spec.splits.metrics[0],
     )
     result = execute_once(test, context)
-    valid = [found["metrics"] for phase, found in trained.phases.items() if phase.startswith("valid/")]
+    valid = [phase["metrics"] for name, phase in trained.phases.items() if name.startswith("valid/")]
     result.metrics = {
         "test": result.phases["test"]["metrics"],
         "valid": min(valid, key=lambda metrics: metrics[spec.splits.metrics[0]]),
         "valid_by_epoch": valid,
-        "train_by_epoch": [found["metrics"] for name, found in trained.phases.items() if name.startswith("train/")],
+        "train_by_epoch": [phase["metrics"] for name, phase in trained.phases.items() if name.startswith("train/")],
     }
     result.datasets = {**training_run(spec).datasets, **test.datasets}
     result.observation_shape = spec.splits.test.observation_shape
@@ -156,7 +156,7 @@ def execute(phased: PhasedRun, context: RunContext) -> Result:
     done = sum(len(each) for each in phased.phases[: progress.index]) + progress.batch
     context.reporter.begin(phased.name, sum(map(len, phased.phases)), done)
     try:
-        _continue(phased, progress, context, folder)
+        _run_phases(phased, progress, context, folder)
     finally:
         context.reporter.end()
     if phased.keep:
@@ -188,15 +188,15 @@ def _new_curve(phased: PhasedRun) -> Prequential:
     return Prequential(make_metric(phased.curve_metric), fading=0.999, points=500)
 
 
-def _continue(phased: PhasedRun, progress: _Progress, context: RunContext, folder: Path) -> None:
+def _run_phases(phased: PhasedRun, progress: _Progress, context: RunContext, folder: Path) -> None:
     reset_peak_memory()
     clock = saved = time.monotonic()
     while progress.index < len(phased.phases):
         phase = phased.phases[progress.index]
         if progress.batch == 0:
-            _open(phase, progress)
+            _begin_phase(phase, progress)
         for x, mask in phase.batches(progress.batch):
-            _one_batch(phased, phase, progress, x, mask)
+            _run_batch(phased, phase, progress, x, mask)
             progress.batch += 1
             loss = progress.curve.compute()["faded"] if phase.learn else progress.meters[0].compute()
             context.reporter.advance(x.shape[0] * x.shape[1], phased.curve_metric, loss)
@@ -208,7 +208,7 @@ def _continue(phased: PhasedRun, progress: _Progress, context: RunContext, folde
                 saved = time.monotonic()
                 if stopping:
                     raise Interrupted(phased.name)
-        _close(phase, progress, context, folder)
+        _end_phase(phase, progress, context, folder)
         if phased.after_phase is not None:
             phased.after_phase(phase.name, progress.results[phase.name]["metrics"])
         progress.index, progress.batch, progress.state, progress.film = progress.index + 1, 0, None, None
@@ -227,13 +227,13 @@ def _out_of_patience(phased: PhasedRun, progress: _Progress) -> bool:
     return len(errors) - 1 - best >= phased.patience
 
 
-def _open(phase: Phase, progress: _Progress) -> None:
+def _begin_phase(phase: Phase, progress: _Progress) -> None:
     progress.meters = [SequenceErrors(metric) for metric in phase.metrics]
     if phase.learn:
         progress.changes.append([progress.curve.tree()["steps"], phase.data.name])
 
 
-def _one_batch(phased: PhasedRun, phase: Phase, progress: _Progress, x: Tensor, mask: Tensor | None) -> None:
+def _run_batch(phased: PhasedRun, phase: Phase, progress: _Progress, x: Tensor, mask: Tensor | None) -> None:
     meters: list[Meter] = list(progress.meters)
     film = Film(phase.film) if phase.film and progress.batch == 0 else None
     if film is not None:
@@ -269,7 +269,7 @@ def _set_step_size(phased: PhasedRun, progress: _Progress) -> None:
         learner.lr = learner.options()["lr"] * share
 
 
-def _close(phase: Phase, progress: _Progress, context: RunContext, folder: Path) -> None:
+def _end_phase(phase: Phase, progress: _Progress, context: RunContext, folder: Path) -> None:
     metrics = {meter.name: meter.compute() for meter in progress.meters}
     result: dict[str, Any] = {"metrics": metrics}
     if phase.keep_errors:

@@ -155,9 +155,9 @@ def summary(study: Study, search: Any, finished: list[Any]) -> dict[str, Any]:
     }
 
 
-def write_tuned(found: dict[str, Any], folder: Path, *, online: bool) -> Path:
+def write_tuned(tuned: dict[str, Any], folder: Path, *, online: bool) -> Path:
     """Write tuned values to `folder`, under the name that runs look for."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{found['row']}-{ONLINE_NAME if online else found['data']}.json"
-    write_atomically(path, (json.dumps(found, indent=1) + "\n").encode())
+    path = folder / f"{tuned['row']}-{ONLINE_NAME if online else tuned['data']}.json"
+    write_atomically(path, (json.dumps(tuned, indent=1) + "\n").encode())
     return path

@@ -72,18 +72,18 @@ def cells_of(experiment: Experiment, sources: Sequence[RecordSource], metric: st
     columns = dict.fromkeys([*(column for row in known.values() for column in row if column in measured), *measured])
     recorded = {source.record.row for source in sources}
     rows = dict.fromkeys([*known, *(row for row in experiment.all_rows() if row in recorded), *sorted(recorded)])
-    found = []
+    cells = []
     for column in columns:
         for row in rows:
-            having = [each for each in sources if each.record.row == row and column in each.cells.get(metric, {})]
-            values = [value for each in having if (value := each.cells[metric][column]) is not None]
+            runs = [each for each in sources if each.record.row == row and column in each.cells.get(metric, {})]
+            values = [value for each in runs if (value := each.cells[metric][column]) is not None]
             paper, stands_for = known.get(row, {}).get(column), ""
             if paper is None and values and row in experiment.variants:
                 stands_for = experiment.variants[row].compared_with
                 paper = known.get(stands_for, {}).get(column)
             if values or paper is not None:
-                found.append(TableCell(row, column, paper, having, summarise(values) if values else None, stands_for))
-    return found
+                cells.append(TableCell(row, column, paper, runs, summarise(values) if values else None, stands_for))
+    return cells
 
 
 def metrics_of(sources: Sequence[RecordSource]) -> list[str]:
@@ -191,10 +191,10 @@ def changed_order(experiment: Experiment, metric: str, cells: Sequence[TableCell
 def _swapped_pairs(experiment: Experiment, metric: str, swapped: Sequence[tuple[TableCell, TableCell]]) -> list[str]:
     titles = ("**Significant**", "Not significant", "Not tested, no errors per sequence")
     groups: dict[str, list[str]] = {title: [] for title in titles}
-    significant, chance, untested = groups.values()
+    significant, insignificant, untested = groups.values()
     for ahead, behind in swapped:
-        found = differ(experiment, metric, ahead, behind)
-        group = untested if found is None else significant if found.significant else chance
+        comparison = differ(experiment, metric, ahead, behind)
+        group = untested if comparison is None else significant if comparison.significant else insignificant
         group.append(f"{row_label(experiment, ahead.row)} before {row_label(experiment, behind.row)}")
     return [
         f"{title}: {'; '.join(pairs[:MAX_PAIRS])}"
@@ -223,8 +223,8 @@ def better_than_reference(experiment: Experiment, metric: str, cells: Sequence[T
 
 
 def _doubt(experiment: Experiment, metric: str, reference: TableCell, other: TableCell) -> str:
-    found = differ(experiment, metric, reference, other)
-    return " (not significant)" if found is not None and not found.significant else ""
+    comparison = differ(experiment, metric, reference, other)
+    return " (not significant)" if comparison is not None and not comparison.significant else ""
 
 
 RANKS = ("rank, paper", "rank, ours")

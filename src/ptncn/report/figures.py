@@ -263,11 +263,13 @@ def growth(
 
 
 def _growth(experiment: Experiment, stem: str, records: Mapping[str, Record], panel: Panel) -> Figure:
-    by, cost, exponent, title, size, unit = panel
-    having = {row_label(experiment, row): record.metrics for row, record in records.items() if by in record.metrics}
-    costs = {label: {int(n): float(each[cost]) for n, each in found[by].items()} for label, found in having.items()}
-    exponents = {label: float(found[exponent]) for label, found in having.items() if exponent in found}
-    name = f"{stem}-{by}-{cost.replace('_', '-')}"
+    varied, cost, exponent, title, size, unit = panel
+    metrics = {
+        row_label(experiment, row): record.metrics for row, record in records.items() if varied in record.metrics
+    }
+    costs = {label: {int(n): float(each[cost]) for n, each in own[varied].items()} for label, own in metrics.items()}
+    exponents = {label: float(own[exponent]) for label, own in metrics.items() if exponent in own}
+    name = f"{stem}-{varied}-{cost.replace('_', '-')}"
     picture = cost_growth(name, costs, exponents, title=title, size=size, cost=unit)
     caption = (
         f"{title}, on logarithmic axes. Lines are power laws fitted to the larger half of the sizes; the legend gives "

@@ -1,6 +1,6 @@
 """A report as data: sections of text, tables and figures, which `render` turns into pages; labels and plot style.
 
-Texts are inline Markdown: `code`, **strong**, *emphasis* and [links](https://example.org).
+Text is inline Markdown: `code`, **strong**, *emphasis* and [links](https://example.org).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Commands:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts; columns of numbers are right-aligned."""
+    """A table of strings; columns of numbers are right-aligned."""
 
     caption: str
     headings: Sequence[str]

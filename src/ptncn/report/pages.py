@@ -62,16 +62,18 @@ class ExperimentPage:
     """Rows for the overview."""
 
 
-def make_pages(found: Gathered) -> Iterator[ExperimentPage]:
+def make_pages(gathered: Gathered) -> Iterator[ExperimentPage]:
     """A page for each experiment that has records, in the order of the paper."""
-    for name, scales in found.experiments().items():
+    for name, scales in gathered.experiments().items():
         experiment = EXPERIMENTS.find(name)
         rows = experiment.all_rows()
         sections, ranks, used = [], [], []
         for scale in scales:
-            sources = [each for each in found.sources if (each.record.experiment, each.record.scale) == (name, scale)]
+            sources = [
+                each for each in gathered.sources if (each.record.experiment, each.record.scale) == (name, scale)
+            ]
             sources.sort(key=lambda each: rows.index(each.record.row) if each.record.row in rows else len(rows))
-            failed = [why for record, why in found.unfinished if (record.experiment, record.scale) == (name, scale)]
+            failed = [why for record, why in gathered.unfinished if (record.experiment, record.scale) == (name, scale)]
             stem = f"{name}-{scale}" if len(scales) > 1 else name
             parts = _scale_sections(experiment, scale, stem, sources, failed)
             sections += parts if len(scales) == 1 else [Section(SCALE_TITLES.get(scale, scale), (), parts)]

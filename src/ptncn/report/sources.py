@@ -39,19 +39,19 @@ class Gathered:
 
     def experiments(self) -> dict[str, list[str]]:
         """{experiment: scales} of every run, in the order of the paper, the paper's scale first."""
-        found: dict[str, set[str]] = {}
+        scales: dict[str, set[str]] = {}
         for record in [*(source.record for source in self.sources), *(record for record, _ in self.unfinished)]:
-            found.setdefault(record.experiment, set()).add(record.scale)
+            scales.setdefault(record.experiment, set()).add(record.scale)
         order = EXPERIMENTS.names()
         return {
-            name: sorted(found[name], key=lambda scale: (scale not in SCALES, [*SCALES, scale].index(scale), scale))
-            for name in sorted(found, key=order.index)
+            name: sorted(scales[name], key=lambda scale: (scale not in SCALES, [*SCALES, scale].index(scale), scale))
+            for name in sorted(scales, key=order.index)
         }
 
 
 def gather(places: Sequence[Path]) -> Gathered:
     """Read every record in files and folders once. A place without any JSON file is an error."""
-    found, seen = Gathered(), set()
+    gathered, seen = Gathered(), set()
     for place in places:
         if not place.exists():
             raise ValueError(f"{place}: no such file or folder; `ptncn reproduce` writes records")
@@ -61,46 +61,46 @@ def gather(places: Sequence[Path]) -> Gathered:
         for file in files:
             if file.resolve() not in seen:
                 seen.add(file.resolve())
-                _add(found, file)
-    _drop_repeated(found)
-    return found
+                _add(gathered, file)
+    _drop_repeated(gathered)
+    return gathered
 
 
-def _drop_repeated(found: Gathered) -> None:
+def _drop_repeated(gathered: Gathered) -> None:
     """Keep only the later of two records of the same run, so that the run does not count as two trials."""
     newest: dict[tuple[str, str, str, str, int], RecordSource] = {}
-    for source in sorted(found.sources, key=lambda each: each.record.finished or ""):
+    for source in sorted(gathered.sources, key=lambda each: each.record.finished or ""):
         record = source.record
         key = (record.experiment, record.scale, record.row, record.data, record.seed)
         if key in newest:
             older = relative(newest[key].file)
-            found.unreadable.append(f"{older}: the same run as {relative(source.file)}, which is newer")
+            gathered.unreadable.append(f"{older}: the same run as {relative(source.file)}, which is newer")
         newest[key] = source
     kept = {source.file for source in newest.values()}
-    found.sources = [source for source in found.sources if source.file in kept]
+    gathered.sources = [source for source in gathered.sources if source.file in kept]
 
 
-def _add(found: Gathered, file: Path) -> None:
+def _add(gathered: Gathered, file: Path) -> None:
     shown = relative(file)
     try:
         record = read_record(file)
     except RecordError as error:
-        found.unreadable.append(str(error).replace(str(file), shown))
+        gathered.unreadable.append(str(error).replace(str(file), shown))
         return
     if record.experiment not in EXPERIMENTS:
-        found.unreadable.append(f"{shown}: a record of {record.experiment!r}, which is not a registered experiment")
+        gathered.unreadable.append(f"{shown}: a record of {record.experiment!r}, which is not a registered experiment")
         return
     if record.status != "finished":
         reason = "; ".join(map(str, record.notes)) or "it did not finish"
-        found.unfinished.append((record, f"{shown}: {record.status}: {reason}"))
+        gathered.unfinished.append((record, f"{shown}: {record.status}: {reason}"))
         return
     try:
         cells = EXPERIMENTS.find(record.experiment).cells(record)
         _check(cells)
     except BROKEN as error:
-        found.unfinished.append((record, f"{shown}: finished, but its metrics are incomplete: {_reason(error)}"))
+        gathered.unfinished.append((record, f"{shown}: finished, but its metrics are incomplete: {_reason(error)}"))
         return
-    found.sources.append(RecordSource(record, file, cells))
+    gathered.sources.append(RecordSource(record, file, cells))
 
 
 def _check(cells: Cells) -> None:

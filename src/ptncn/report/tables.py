@@ -79,27 +79,29 @@ def _differences(experiment: Experiment, metric: str, cells: Sequence[TableCell]
     for column, group in by_column(cells).items():
         reference = reference_cell(experiment, group)
         for cell in group:
-            found = None if reference is None or cell is reference else differ(experiment, metric, reference, cell)
-            if found is not None:
-                values = [_signed(value, cell.ours) for value in (found.difference, found.low, found.high)]
-                rows[cell.row, column] = [*values, "yes" if found.significant else "no"]
+            comparison = None if reference is None or cell is reference else differ(experiment, metric, reference, cell)
+            if comparison is not None:
+                values = [
+                    _signed(value, cell.ours) for value in (comparison.difference, comparison.low, comparison.high)
+                ]
+                rows[cell.row, column] = [*values, "yes" if comparison.significant else "no"]
     return rows
 
 
 def _variants(experiment: Experiment, groups: Iterable[Sequence[TableCell]]) -> list[str]:
     """Labels of the variants that stand for the reference row in some column."""
-    found = [reference_cell(experiment, group) for group in groups]
-    return [row_label(experiment, cell.row) for cell in found if cell and cell.row != experiment.reference]
+    references = [reference_cell(experiment, group) for group in groups]
+    return [row_label(experiment, cell.row) for cell in references if cell and cell.row != experiment.reference]
 
 
 def _bounds(experiment: Experiment, measured: Sequence[tuple[str, Sequence[TableCell]]]) -> Table:
     """A row per learner: each exponent with the paper's, and whether all are within the bounds."""
-    found = {(metric, cell.row): cell for metric, cells in measured for cell in cells if cell.summary}
+    by_metric = {(metric, cell.row): cell for metric, cells in measured for cell in cells if cell.summary}
     headings, rows = ["learner", "reached?"], []
     for metric, _ in measured:
         headings += [f"{metric_label(experiment, metric)}: paper", "ours", "ratio"]
-    for name in dict.fromkeys(name for _, name in found):
-        cells = {metric: found.get((metric, name)) for metric, _ in measured}
+    for name in dict.fromkeys(name for _, name in by_metric):
+        cells = {metric: by_metric.get((metric, name)) for metric, _ in measured}
         beyond = [
             metric_label(experiment, metric)
             for metric, cell in cells.items()
@@ -112,7 +114,7 @@ def _bounds(experiment: Experiment, measured: Sequence[tuple[str, Sequence[Table
             row += ["–" if paper is None else f"{paper:g}", number(cell.ours if cell else None, 1.0)]
             row.append("–" if ratio is None else f"{ratio:.2f}×")
         rows.append([*row, str(max(cell.summary.trials for cell in cells.values() if cell and cell.summary))])
-    used = _used(list(found.values()))
+    used = _used(list(by_metric.values()))
     scale = used[0].record.scale
     caption = f"**Exponents**, compared with the paper’s bounds. Scale {scale}; ▲ names those that grow faster."
     return _table(experiment, caption, headings, rows, used)
@@ -121,7 +123,7 @@ def _bounds(experiment: Experiment, measured: Sequence[tuple[str, Sequence[Table
 def _further(experiment: Experiment, measured: Sequence[tuple[str, Sequence[TableCell]]]) -> Table:
     """Metrics that are not in the paper: a row per learner, a column per metric."""
     columns = [(metric, column) for metric, cells in measured for column in by_column(cells)]
-    found = {(metric, cell.column, cell.row): cell for metric, cells in measured for cell in cells}
+    by_place = {(metric, cell.column, cell.row): cell for metric, cells in measured for cell in cells}
     headings = ["learner"]
     for metric, column in columns:
         name = metric_label(experiment, metric)
@@ -130,7 +132,7 @@ def _further(experiment: Experiment, measured: Sequence[tuple[str, Sequence[Tabl
     for name in dict.fromkeys(cell.row for _, cells in measured for cell in cells):
         row, seeds = [_bold(experiment, name)], 0
         for metric, column in columns:
-            cell = found.get((metric, column, name))
+            cell = by_place.get((metric, column, name))
             summary = cell.summary if cell else None
             row += [number(summary.mean), number(summary.sd, summary.mean)] if summary else ["–", "–"]
             seeds = max(seeds, summary.trials if summary else 0)
@@ -138,7 +140,7 @@ def _further(experiment: Experiment, measured: Sequence[tuple[str, Sequence[Tabl
     empty = [at for at, heading in enumerate(headings) if heading == "± sd" and all(row[at] == "–" for row in rows)]
     rows = [[cell for at, cell in enumerate(row) if at not in empty] for row in rows]
     headings = [heading for at, heading in enumerate(headings) if at not in empty]
-    used = _used(list(found.values()))
+    used = _used(list(by_place.values()))
     caption = f"**Further metrics**, not in the paper. Scale {_sizes(experiment, used)}."
     return _table(experiment, caption, headings, rows, used)
 
@@ -211,7 +213,7 @@ def choices_table(experiment: Experiment, sources: Sequence[RecordSource]) -> Ta
         known |= entry.choices
     rows = []
     for choice in sorted(experiment.page.choices):
-        values = [f"`{name}={found}`" for name in known[choice].options if (found := _values(learners, name))]
+        values = [f"`{name}={value}`" for name in known[choice].options if (value := _values(learners, name))]
         answer = known[choice].answer or ", ".join(values) or "not in these records"
         rows.append((str(choice), known[choice].about, answer))
     caption = "Choices where the paper is silent or ambiguous; numbers and reasons: [docs/choices.md](../choices.md)."
@@ -219,8 +221,8 @@ def choices_table(experiment: Experiment, sources: Sequence[RecordSource]) -> Ta
 
 
 def _values(learners: Sequence[Mapping[str, Any]], name: str) -> str:
-    found = dict.fromkeys(json.dumps(learner[name]).strip('"') for learner in learners if name in learner)
-    return " or ".join(found).replace("true", "True").replace("false", "False")
+    values = dict.fromkeys(json.dumps(learner[name]).strip('"') for learner in learners if name in learner)
+    return " or ".join(values).replace("true", "True").replace("false", "False")
 
 
 def size_tables(experiment: Experiment, sources: Sequence[RecordSource]) -> list[Table]:
