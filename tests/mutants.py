@@ -430,7 +430,7 @@ MUTANTS = [
     ),
     Mutant("eLSTM: the slope of f ascends", ELSTM, "(c - z) * f * (1 - f)", "(z - c) * f * (1 - f)", OF_DIAGONAL),
     Mutant(
-        "eLSTM: the output gate gives c no credit", ELSTM, "adjoint * o + of_a @ self.cell.weight_hh_l0",
+        "eLSTM: the output gate gives c no credit", ELSTM, "adjoint * o + grad_gate @ self.cell.weight_hh_l0",
         "adjoint * o", OF_DIAGONAL,
     ),
     Mutant(

@@ -181,31 +181,31 @@ def check_options(options: Any, tree: Any, numbers: int) -> None:
         raise ValueError(f"its sizes require at least {least:,} weights, but the file holds {numbers:,} numbers")
 
 
-def check_like(given: Any, fresh: Any, where: str) -> None:
+def check_like(loaded: Any, fresh: Any, where: str) -> None:
     """Refuse a tree whose tensors differ in shape or dtype from those of a new learner.
 
     Parts that are empty or None in the fresh tree are filled later and may hold anything; a dimension of 0 may have
     grown. Keys that only one tree has are left to the learner, which knows what earlier versions wrote.
     """
     if isinstance(fresh, Tensor):
-        if not isinstance(given, Tensor) or given.dtype != fresh.dtype or not _same_shape(given, fresh):
-            raise ValueError(f"{where}: expected {_described(fresh)}, got {_described(given)}")
+        if not isinstance(loaded, Tensor) or loaded.dtype != fresh.dtype or not _same_shape(loaded, fresh):
+            raise ValueError(f"{where}: expected {_described(fresh)}, got {_described(loaded)}")
     elif isinstance(fresh, Mapping):
-        if not isinstance(given, Mapping):
-            raise ValueError(f"{where}: expected a dict, got {_described(given)}")
-        for key in fresh.keys() & given.keys():
-            check_like(given[key], fresh[key], f"{where}.{key}")
+        if not isinstance(loaded, Mapping):
+            raise ValueError(f"{where}: expected a dict, got {_described(loaded)}")
+        for key in fresh.keys() & loaded.keys():
+            check_like(loaded[key], fresh[key], f"{where}.{key}")
     elif isinstance(fresh, list | tuple):
-        if not isinstance(given, list | tuple) or (fresh and len(given) != len(fresh)):
-            raise ValueError(f"{where}: expected {_described(fresh)}, got {_described(given)}")
-        for index, (own, other) in enumerate(zip(given, fresh, strict=False)):
+        if not isinstance(loaded, list | tuple) or (fresh and len(loaded) != len(fresh)):
+            raise ValueError(f"{where}: expected {_described(fresh)}, got {_described(loaded)}")
+        for index, (own, other) in enumerate(zip(loaded, fresh, strict=False)):
             check_like(own, other, f"{where}.{index}")
     elif fresh is not None:
         number = isinstance(fresh, int | float) and not isinstance(fresh, bool)
-        if not isinstance(given, int | float if number else type(fresh)) or (number and isinstance(given, bool)):
-            raise ValueError(f"{where}: expected {_described(fresh)}, got {_described(given)}")
-        if number and isinstance(fresh, int) and fresh >= 0 and not 0 <= given < 2**63:
-            raise ValueError(f"{where}: expected a count, got {given!r:.60}")
+        if not isinstance(loaded, int | float if number else type(fresh)) or (number and isinstance(loaded, bool)):
+            raise ValueError(f"{where}: expected {_described(fresh)}, got {_described(loaded)}")
+        if number and isinstance(fresh, int) and fresh >= 0 and not 0 <= loaded < 2**63:
+            raise ValueError(f"{where}: expected a count, got {loaded!r:.60}")
 
 
 def restore_state(fields: Mapping[str, Any], fresh: Any) -> Any:
@@ -216,13 +216,13 @@ def restore_state(fields: Mapping[str, Any], fresh: Any) -> Any:
         own = getattr(fresh, attribute)
         if name not in fields:
             continue
-        given = fields[name]
-        check_like(given, own, f"state.{name}")
+        loaded = fields[name]
+        check_like(loaded, own, f"state.{name}")
         fixed = isinstance(own, str) or (isinstance(own, tuple) and own and all(isinstance(n, int) for n in own))
-        if fixed and given != own:
-            raise ValueError(f"state.{name}: expected {own!r}, got {given!r:.60}")
+        if fixed and loaded != own:
+            raise ValueError(f"state.{name}: expected {own!r}, got {loaded!r:.60}")
         if own is None or (isinstance(own, list | tuple) and not own):
-            _check_rows(given, rows, dtype, f"state.{name}")
+            _check_rows(loaded, rows, dtype, f"state.{name}")
     seen = fields.get("seen")
     if seen is not None and (not isinstance(seen, Tensor) or seen.dtype != torch.bool):
         raise ValueError(f"state.seen: expected True or False for each row, got {_described(seen)}")
@@ -257,11 +257,11 @@ def _precision(tree: Any) -> torch.dtype | None:
     if isinstance(tree, Tensor):
         return tree.dtype if tree.is_floating_point() else None
     parts = tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, list | tuple) else ()
-    return next((found for found in map(_precision, parts) if found is not None), None)
+    return next((dtype for dtype in map(_precision, parts) if dtype is not None), None)
 
 
-def _same_shape(given: Tensor, fresh: Tensor) -> bool:
-    return given.ndim == fresh.ndim and all(own in (0, n) for n, own in zip(given.shape, fresh.shape, strict=True))
+def _same_shape(loaded: Tensor, fresh: Tensor) -> bool:
+    return loaded.ndim == fresh.ndim and all(own in (0, n) for n, own in zip(loaded.shape, fresh.shape, strict=True))
 
 
 def _described(tree: Any) -> str:

@@ -139,19 +139,19 @@ def shapes() -> tuple[Images, Images]:
 def _draw_all(stream: str, count: int) -> Images:
     index = np.arange(count)[:, None]
     words = random_words(stream_key(0, f"shapes/{stream}"), index, np.arange(2))
-    chance = to_unit(words).reshape(count, 8)
+    random = to_unit(words).reshape(count, 8)
     labels = np.arange(count) % len(KINDS)
-    pixels = [_draw(KINDS[label], row) for label, row in zip(labels, chance, strict=True)]
+    pixels = [_draw(KINDS[label], row) for label, row in zip(labels, random, strict=True)]
     return Images("shapes", np.stack(pixels), labels.astype(np.uint8))
 
 
-def _draw(kind: str, chance: NDArray[np.float64]) -> NDArray[np.uint8]:
+def _draw(kind: str, random: NDArray[np.float64]) -> NDArray[np.uint8]:
     """(28, 28) one shape, determined by eight random numbers from 0 to 1."""
-    radius = 8 + 4.5 * chance[0]  # pixels
-    stretch = np.array([1, 0.75 + 0.25 * chance[1]])
-    thickness = 0.25 + 0.25 * chance[2]
-    angle = 2 * np.pi * chance[3]
-    middle = 14 + (chance[4:6] - 0.5) * 2 * (13.5 - radius)
+    radius = 8 + 4.5 * random[0]  # pixels
+    stretch = np.array([1, 0.75 + 0.25 * random[1]])
+    thickness = 0.25 + 0.25 * random[2]
+    angle = 2 * np.pi * random[3]
+    middle = 14 + (random[4:6] - 0.5) * 2 * (13.5 - radius)
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
 
     sheet = Image.new("L", (28 * SHAPE_GRID, 28 * SHAPE_GRID))

@@ -1,4 +1,4 @@
-"""Data parallel by factors: ranks exchange activities, B·n numbers, and never gradients, n².
+"""Data parallelism on factors: ranks exchange activities (B·n numbers), never gradients (n²).
 
 A step of the network consists mostly of a few products of activities with weights, which the ranks divide. Each rank
 gathers the results, so that all of them have the drives, predictions and errors of the whole batch. These include the
@@ -42,8 +42,8 @@ class DataParallel:
         net: the same network on all ranks; from now on, use it only through this object.
         ranks: the ranks that share it; by default all of the process group.
         split: "rows": a rank passes its own rows through all weights, and updates all weights from all rows. "units": a
-            rank passes all rows to its share of the units of each layer, and updates only the weights to those. Each
-            rank then does 1/N of the work, with the same amount of communication.
+            rank passes all rows to its share of the units of each layer, and updates only the weights into those units.
+            Each rank then does 1/N of the work, with the same amount of communication.
         whole: `step` gets the whole batch on every rank instead of the rank's own rows.
 
     States, predictions and errors are those of the whole batch.

@@ -1,4 +1,4 @@
-"""Layer parallel, the P of the name: each rank has some layers and exchanges messages with its neighbours.
+"""Layer parallelism, the P in P-TNCN: each rank has some layers and exchanges messages with its neighbours.
 
 A layer reads the states of its neighbours at the previous step, so all layers compute at the same time. In each step
 these cross the boundary between two ranks, (B, n) each:
@@ -77,8 +77,8 @@ class Neighbours:
         rows = len(like)
         whole = like.new_empty(rows * sum(widths))
         parts = torch.split(whole, [rows * width for width in widths])
-        coming = [self.ranks.mesh.receive(source, whole)]
-        return [part.view(rows, width) for part, width in zip(parts, widths, strict=True)], coming
+        pending = [self.ranks.mesh.receive(source, whole)]
+        return [part.view(rows, width) for part, width in zip(parts, widths, strict=True)], pending
 
 
 class LayerParallel:
@@ -198,7 +198,7 @@ class _Step:
             usual = None if net.feedback is None else net.feedback.mean[shared.held]
             e_z = equations.displacements(guess, y, back, usual, self.layers, self.config)
         both = state.uncorrected is not None
-        coming = shared.neighbours.exchange(  # in transit while the layers learn
+        pending = shared.neighbours.exchange(  # in transit while the layers learn
             up=[y[-1]],
             down=[y[0], z[0]] if both else [y[0]],
             from_below=self.below,
@@ -207,7 +207,7 @@ class _Step:
         )
         if teach:
             self._learn(z, e, e_z, z_below, rows)
-        self._remember(z, y, e_z, z_below, coming())
+        self._store_states(z, y, e_z, z_below, pending())
         return prediction
 
     def _correct(
@@ -270,13 +270,15 @@ class _Step:
         synapses = {name: part for layer in self.layers for name, part in layer.synapses().items()}
         self.net.learning.apply_updates(synapses, updates, state.batch_size)
 
-    def _remember(self, z: list[Tensor], y: list[Tensor], e_z: list[Tensor], z_below: Tensor, came: Received) -> None:
+    def _store_states(
+        self, z: list[Tensor], y: list[Tensor], e_z: list[Tensor], z_below: Tensor, received: Received
+    ) -> None:
         """Copy the states of these layers and of their neighbours."""
         state, held = self.state, self.shared.held
         numbers = range(held.start + 1, held.stop + 1)
         corrected = dict(zip(numbers, y, strict=True))
         uncorrected = dict(zip(numbers, z, strict=True))
-        lower, upper = came
+        lower, upper = received
         if lower:
             corrected[held.start], uncorrected[held.start] = lower[0], z_below
         if upper:

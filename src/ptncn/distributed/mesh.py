@@ -1,8 +1,8 @@
 """Connections between all ranks, served by the thread that computes.
 
-A step has many small exchanges. gloo hands each to its own threads, which wait for a core if every core runs a rank:
-about a millisecond per exchange. Here the rank itself reads and writes TCP sockets, and polls for a short while before
-it sleeps.
+A step has many small exchanges. Gloo passes each to separate threads, which have to wait for a core if every core runs
+a rank: about a millisecond per exchange. Here the rank itself reads and writes TCP sockets, and polls briefly before it
+sleeps.
 """
 
 from __future__ import annotations
@@ -132,13 +132,13 @@ def _connected(rank: int, size: int, group: dist.ProcessGroup | None, timeout: f
                 raise ConnectionError(f"cannot reach rank {peer} at {host}:{port}: {error.strerror or error}") from None
             sockets[peer].sendall(token + rank.to_bytes(4, "little"))
         while len(sockets) < size - 1:
-            guest, _ = server.accept()
-            guest.settimeout(timeout)
-            shown = guest.recv(TOKEN + 4, socket.MSG_WAITALL)
-            if secrets.compare_digest(shown[:TOKEN], token):
-                sockets[int.from_bytes(shown[TOKEN:], "little")] = guest
+            connection, _ = server.accept()
+            connection.settimeout(timeout)
+            greeting = connection.recv(TOKEN + 4, socket.MSG_WAITALL)
+            if secrets.compare_digest(greeting[:TOKEN], token):
+                sockets[int.from_bytes(greeting[TOKEN:], "little")] = connection
             else:  # another program
-                guest.close()
+                connection.close()
     for connection in sockets.values():
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setblocking(False)

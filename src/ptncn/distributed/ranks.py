@@ -111,13 +111,13 @@ class Ranks:
         """The same for columns."""
         count = whole.shape[1]
         parts = {peer: whole[:, self.share(count, peer)] for peer in self.peers}
-        came = {peer: whole.new_empty(part.shape) for peer, part in parts.items()}
+        received = {peer: whole.new_empty(part.shape) for peer, part in parts.items()}
 
         def place() -> None:
             for peer, part in parts.items():
-                part.copy_(came[peer])
+                part.copy_(received[peer])
 
-        self._exchange(whole[:, self.share(count)].contiguous(), came, then=place)
+        self._exchange(whole[:, self.share(count)].contiguous(), received, then=place)
 
     def arrive(self) -> None:
         """Wait for everything that is being gathered."""
@@ -154,8 +154,8 @@ class Ranks:
     def check_same(self, values: Mapping[str, str]) -> None:
         """Compare named values, up to `WORD` bytes each; all ranks raise the same error if any differ."""
         words = b"".join(value.encode()[:WORD].ljust(WORD) for value in values.values())
-        given = torch.frombuffer(bytearray(words), dtype=torch.uint8).view(1, -1)
-        everyone = self.gather_rows(given, self.size)
+        own = torch.frombuffer(bytearray(words), dtype=torch.uint8).view(1, -1)
+        everyone = self.gather_rows(own, self.size)
         self.arrive()
         for place, name in enumerate(values):
             reported = [

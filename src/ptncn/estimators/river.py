@@ -23,7 +23,7 @@ except ModuleNotFoundError as error:
 from ptncn.estimators.rows import Key, SequenceEstimator, TargetEstimator, numbers_of
 from ptncn.streaming.calibration import Calibrator
 from ptncn.streaming.options import HIDDEN, TARGET, LearnerSpec
-from ptncn.streaming.predictor import Guess
+from ptncn.streaming.predictor import Prediction
 from ptncn.streaming.results import Forecast
 from ptncn.streaming.scaling import Surprise
 from ptncn.streaming.sources import Block
@@ -229,16 +229,16 @@ class PTNCNAnomalyDetector(SequenceEstimator, base.AnomalyDetector):
 
     def score_one(self, x: Mapping[Any, Any]) -> float:
         with self._rows.branch() as rows:
-            guess = rows.observe(numbers_of("x", x), learn=False)
-        surprise = _measure(copy.deepcopy(self._surprise), guess)
+            prediction = rows.observe(numbers_of("x", x), learn=False)
+        surprise = _measure(copy.deepcopy(self._surprise), prediction)
         return 0.0 if surprise is None else self._ranks.rank(surprise)
 
 
-def _measure(measure: Surprise | None, guess: Guess | None) -> float | None:
+def _measure(measure: Surprise | None, prediction: Prediction | None) -> float | None:
     """The surprise of a row; None if nothing was predicted or observed."""
-    if measure is None or guess is None or not guess.scored:
+    if measure is None or prediction is None or not prediction.scored:
         return None
-    surprise = measure.update(guess.error)
+    surprise = measure.update(prediction.error)
     return surprise if surprise == surprise else None
 
 

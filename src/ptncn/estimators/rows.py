@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ptncn.streaming.columns import LARGEST, Vector
 from ptncn.streaming.options import HIDDEN, TARGET, default_learner
-from ptncn.streaming.predictor import TARGETS, Guess, Predictor
+from ptncn.streaming.predictor import TARGETS, Prediction, Predictor
 
 Key = tuple[str, Hashable]
 """The role of a column, "x" or "y", and its name: a feature and a target may have the same name."""
@@ -71,7 +71,7 @@ class NamedRows:
         for key in new[: self.width - len(self.places)]:
             self.places[key] = len(self.places)
 
-    def observe(self, row: Mapping[Key, float], *, learn: bool) -> Guess | None:
+    def observe(self, row: Mapping[Key, float], *, learn: bool) -> Prediction | None:
         """Predict a row, then show it to the learner; None before the first column is known."""
         if self.predictor is None:
             return None
@@ -109,8 +109,8 @@ class NamedRows:
 
     def named(self, role: str, values: Vector) -> dict[Any, float]:
         """The columns of one role in (width,) values; 0 for a column that was never observed."""
-        found = {name: float(values[place]) for (part, name), place in self.places.items() if part == role}
-        return {name: 0.0 if value != value else value for name, value in found.items()}
+        observed = {name: float(values[place]) for (part, name), place in self.places.items() if part == role}
+        return {name: 0.0 if value != value else value for name, value in observed.items()}
 
 
 def _to_arrays(tree: Any) -> Any:

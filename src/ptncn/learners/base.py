@@ -238,9 +238,9 @@ def diverged(norm: Tensor, lr: float) -> FloatingPointError:
     )
 
 
-def check_weights(learner: str, ours: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
+def check_weights(learner: str, weights: Mapping[str, Tensor], snapshot: Mapping[str, Tensor]) -> None:
     """Raise ValueError for a snapshot with other weights, or weights of other shapes."""
-    expected, got = ({name: tuple(weight.shape) for name, weight in each.items()} for each in (ours, given))
+    expected, got = ({name: tuple(weight.shape) for name, weight in each.items()} for each in (weights, snapshot))
     if expected != got:
         raise ValueError(f"snapshot of {learner!r}: expected weights {expected}, got {got}")
 
@@ -251,8 +251,8 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tree: Mapping[str, Any])
     Moments are compared with those that a step makes.
     """
     groups = []
-    for own, given in zip(optimizer.state_dict()["param_groups"], tree["param_groups"], strict=True):
-        lr = given["lr"]
+    for own, saved in zip(optimizer.state_dict()["param_groups"], tree["param_groups"], strict=True):
+        lr = saved["lr"]
         if type(lr) not in (int, float) or not 0 <= lr <= torch.finfo(torch.float32).max:
             raise ValueError(f"optimizer.lr: expected a finite number of at least 0, got {lr!r:.60}")
         groups.append({**own, "lr": lr})
@@ -279,9 +279,9 @@ def _shape(value: Any) -> tuple[int, ...] | None:
 
 def check_begun_by(learner: str, state_type: type, state: Any) -> None:
     """Raise ValueError for the state of another learner."""
-    found = getattr(state, "learner", type(state).__name__)
-    if found != learner or not isinstance(state, state_type):
-        raise ValueError(f"state: expected one from begin() of {learner!r}, got one of {found!r}")
+    owner = getattr(state, "learner", type(state).__name__)
+    if owner != learner or not isinstance(state, state_type):
+        raise ValueError(f"state: expected one from begin() of {learner!r}, got one of {owner!r}")
 
 
 def check_part(part: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> None:

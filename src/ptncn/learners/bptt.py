@@ -139,10 +139,10 @@ def _only_padding(masks: list[Tensor | None]) -> bool:
 
     The fused kernel has no masks. It may process such rows, because unscored rows have no gradient.
     """
-    given = next((mask for mask in masks if mask is not None), None)
-    if given is None:
+    example = next((mask for mask in masks if mask is not None), None)
+    if example is None:
         return True
-    observed = torch.stack([torch.ones_like(given) if mask is None else mask for mask in masks])  # (T, B)
+    observed = torch.stack([torch.ones_like(example) if mask is None else mask for mask in masks])  # (T, B)
     return not bool((observed[1:] & ~observed[:-1]).any())
 
 

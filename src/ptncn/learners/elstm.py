@@ -129,14 +129,14 @@ class ELSTMRTRL(ForwardMode):
         assert state.vector is not None
         assert state.output_gate is not None
         c, o = state.hidden[1], state.output_gate
-        of_a = adjoint * c * o * (1 - o)  # (B, H) of the output gate's pre-activation
-        of_c = adjoint * o + of_a @ self.cell.weight_hh_l0  # (B, H)
-        inner = contract_rows(of_c.repeat(1, 2), state.traces[:, 0].flatten(1, 2))  # (2H, n + 1)
-        outer = of_a.T @ state.vector  # (H, n + 1)
+        grad_gate = adjoint * c * o * (1 - o)  # (B, H) of the output gate's pre-activation
+        grad_c = adjoint * o + grad_gate @ self.cell.weight_hh_l0  # (B, H)
+        inner = contract_rows(grad_c.repeat(1, 2), state.traces[:, 0].flatten(1, 2))  # (2H, n + 1)
+        outer = grad_gate.T @ state.vector  # (H, n + 1)
         stacked = torch.cat([inner, outer])
         return {
             "weight_ih_l0": stacked[:, :-1],
-            "weight_cc_l0": (of_c[:, None] * state.own_traces).sum(0),
-            "weight_hh_l0": of_a.T @ c,
+            "weight_cc_l0": (grad_c[:, None] * state.own_traces).sum(0),
+            "weight_hh_l0": grad_gate.T @ c,
             "bias_l0": stacked[:, -1],
         }

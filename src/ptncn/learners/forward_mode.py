@@ -81,10 +81,10 @@ class ForwardMode(RecurrentLearner):
         error = torch.where(out.scored[:, None], out.errors[0], 0.0) / state.batch_size  # (B, n)
         gradient = {"readout.weight": error.T @ state.hidden[0], "readout.bias": error.sum(0)}
         if self.carries(state):
-            of_cell = self.recurrent_gradient(self.feedback(error), state)
+            cell_gradient = self.recurrent_gradient(self.feedback(error), state)
         else:
-            of_cell = {name: torch.zeros_like(weight) for name, weight in self.cell.named_parameters()}
-        return gradient | {f"cell.{name}": g for name, g in of_cell.items()}
+            cell_gradient = {name: torch.zeros_like(weight) for name, weight in self.cell.named_parameters()}
+        return gradient | {f"cell.{name}": g for name, g in cell_gradient.items()}
 
     def feedback(self, error: Tensor) -> Tensor:
         """(B, H) the gradient of the loss by the visible state, from the error (B, n) of the prediction."""
@@ -151,9 +151,9 @@ class Immediate(ForwardMode):
         micros = map(MicroStep, state.slopes, state.carries, recurrent)
         groups = (WeightGroup(vector, *place) for vector, place in zip(state.vectors, places, strict=True))
         linear = Linearisation(tuple(micros), tuple(groups))
-        of_s = adjoint.new_zeros(len(adjoint), self.cell.parts, adjoint.shape[1])
-        of_s[:, 0] = adjoint
-        return [of_a.T @ group.vector for of_a, group in zip(linear.pull(of_s), linear.groups, strict=True)]
+        grad_s = adjoint.new_zeros(len(adjoint), self.cell.parts, adjoint.shape[1])
+        grad_s[:, 0] = adjoint
+        return [grad_a.T @ group.vector for grad_a, group in zip(linear.pull(grad_s), linear.groups, strict=True)]
 
     def carry(self, linear: Linearisation, state: ImmediateState, mask: Tensor | None) -> None:
         slopes = tuple(micro.slopes for micro in linear.micros)

@@ -44,10 +44,10 @@ class MicroStep:
     def pull(self, adjoint: Tensor) -> tuple[Tensor, Tensor]:
         """(B, G, H) and (B, R, H) the adjoints of a and of s for an adjoint (B, R, H) of s'."""
         seeing, H, _ = self.recurrent.shape
-        of_a = (self.slopes * adjoint[:, :, None]).sum(1)  # (B, G, H)
-        of_s = (self.carry * adjoint[:, :, None]).sum(1)  # (B, R, H)
-        of_s[:, 0] += of_a[:, :seeing].flatten(1) @ self.recurrent.view(-1, H)  # (B, H) = (B, G'H) @ (G'H, H)
-        return of_a, of_s
+        grad_a = (self.slopes * adjoint[:, :, None]).sum(1)  # (B, G, H)
+        grad_s = (self.carry * adjoint[:, :, None]).sum(1)  # (B, R, H)
+        grad_s[:, 0] += grad_a[:, :seeing].flatten(1) @ self.recurrent.view(-1, H)  # (B, H) = (B, G'H) @ (G'H, H)
+        return grad_a, grad_s
 
     def dense(self) -> Tensor:
         """(B, R, H, H) of s'[r] to h: the part of the transition that is not diagonal."""
@@ -84,10 +84,10 @@ class Linearisation:
 
     def pull(self, adjoint: Tensor) -> list[Tensor]:
         """(B, Q) per group: adjoint (B, R, H) · ∂s'/∂a."""
-        of_a: dict[int, Tensor] = {}
+        grad_a: dict[int, Tensor] = {}
         for index in reversed(range(len(self.micros))):
-            of_a[index], adjoint = self.micros[index].pull(adjoint)
-        return [of_a[group.micro][:, group.gates].flatten(1) for group in self.groups]
+            grad_a[index], adjoint = self.micros[index].pull(adjoint)
+        return [grad_a[group.micro][:, group.gates].flatten(1) for group in self.groups]
 
     def transition(self) -> tuple[Tensor, Tensor | None]:
         """(B, R, H, H) ∂s'/∂h, dense, and (B, R, H) ∂s'/∂c, diagonal; None for a cell without c."""
@@ -140,20 +140,20 @@ def unpack(cell: Cell, gradients: Sequence[Tensor]) -> dict[str, Tensor]:
     """Gradients (Q, m) of the groups → gradients by the names of the cell's parameters."""
     n = cell.input_size
     first = gradients[0]
-    of_x, of_h, of_1 = first[:, :n], first[:, n:-1], first[:, -1]
+    grad_x, grad_h, grad_1 = first[:, :n], first[:, n:-1], first[:, -1]
     if isinstance(cell, RHN):
-        named = {"weight_ih_l0": of_x, "weight_hh_l0": of_h, "bias_hh_l0": of_1}
+        named = {"weight_ih_l0": grad_x, "weight_hh_l0": grad_h, "bias_hh_l0": grad_1}
         for k, gradient in enumerate(gradients[1:], start=1):
             named |= {f"weight_hh_l{k}": gradient[:, :-1], f"bias_hh_l{k}": gradient[:, -1]}
         return named
     if not isinstance(cell, GRU):
-        return {"weight_ih_l0": of_x, "weight_hh_l0": of_h, "bias_ih_l0": of_1, "bias_hh_l0": of_1}
+        return {"weight_ih_l0": grad_x, "weight_hh_l0": grad_h, "bias_ih_l0": grad_1, "bias_hh_l0": grad_1}
     _, from_h, from_x = gradients
     return {
-        "weight_ih_l0": torch.cat([of_x, from_x[:, :-1]]),
-        "weight_hh_l0": torch.cat([of_h, from_h[:, :-1]]),
-        "bias_ih_l0": torch.cat([of_1, from_x[:, -1]]),
-        "bias_hh_l0": torch.cat([of_1, from_h[:, -1]]),
+        "weight_ih_l0": torch.cat([grad_x, from_x[:, :-1]]),
+        "weight_hh_l0": torch.cat([grad_h, from_h[:, :-1]]),
+        "bias_ih_l0": torch.cat([grad_1, from_x[:, -1]]),
+        "bias_hh_l0": torch.cat([grad_1, from_h[:, -1]]),
     }
 
 

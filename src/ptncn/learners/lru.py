@@ -261,11 +261,11 @@ class LRURTRL(ForwardMode):
         with torch.enable_grad():
             visible, states = self.cell.again(state.x, state.hidden)
             wanted = [*present.values(), *(part for h in states for part in h)]
-            found = torch.autograd.grad(visible, wanted, adjoint)
-        gradient = dict(zip(present, found, strict=False))
-        of_h = found[len(present) :]
+            gradients = torch.autograd.grad(visible, wanted, adjoint)
+        gradient = dict(zip(present, gradients, strict=False))
+        state_gradients = gradients[len(present) :]
         for number, layer in enumerate(self.cell.stack):
-            g = torch.stack(of_h[2 * number : 2 * number + 2], dim=1)  # (B, 2, H)
+            g = torch.stack(state_gradients[2 * number : 2 * number + 2], dim=1)  # (B, 2, H)
             own = self._of_recurrence(layer, g, state, number)
             gradient |= {f"layers.{number}.{name}": value for name, value in own.items()}
         return gradient
@@ -275,14 +275,14 @@ class LRURTRL(ForwardMode):
         rotated = turned(state.rotation_traces[number], layer.rotation())  # dh/d log λ
         traces = state.input_traces[number]
         if self.credit == "trace":
-            of_input = contract_complex(g, traces)
+            grad_input = contract_complex(g, traces)
         else:
-            of_input = (torch.exp(layer.scale) * g).flatten(1).T @ traces  # (2H, m)
+            grad_input = (torch.exp(layer.scale) * g).flatten(1).T @ traces  # (2H, m)
         return {
             "decay": -torch.exp(layer.decay) * (g * rotated).sum((0, 1)),
             "angle": (g[:, 1] * rotated[:, 0] - g[:, 0] * rotated[:, 1]).sum(0),
             "scale": (g * state.scale_traces[number]).sum((0, 1)),
-            "input_weight": of_input,
+            "input_weight": grad_input,
         }
 
     def _begin_traces(self, state: LRUState, inputs: list[Tensor]) -> None:
@@ -328,8 +328,8 @@ def contract_complex(g: Tensor, trace: Tensor) -> Tensor:
     """(2H, m) the gradient by Re B and Im B: sums over rows of g (B, 2, H) and dh/dB (B, 2, H, m)."""
     B, _, H, m = trace.shape
     real, imaginary = g.unbind(1)
-    of_real = torch.stack([real, imaginary], dim=1)  # with dh/d Re B
-    of_imaginary = torch.stack([imaginary, -real], dim=1)  # dh/d Im B is i times that
-    left = torch.stack([of_real, of_imaginary]).view(2, 2 * B, H).permute(2, 0, 1)  # (H, 2, 2B)
+    grad_real = torch.stack([real, imaginary], dim=1)  # with dh/d Re B
+    grad_imaginary = torch.stack([imaginary, -real], dim=1)  # dh/d Im B is i times that
+    left = torch.stack([grad_real, grad_imaginary]).view(2, 2 * B, H).permute(2, 0, 1)  # (H, 2, 2B)
     product = torch.bmm(left, trace.view(2 * B, H, m).transpose(0, 1))  # (H, 2, m)
     return product.transpose(0, 1).reshape(2 * H, m)

@@ -47,7 +47,7 @@ class Readout(nn.Module):
         return fitted
 
     def learn(self, features: Tensor, fitted: Tensor, x: Tensor, rows: Tensor) -> None:
-        """Learn from features, what `forward` made of them, and the observation `x` (B, n), in `rows` (B,) only."""
+        """Learn from `rows` (B,) of the features, of the result of `forward`, and of the observation `x` (B, n)."""
         raise NotImplementedError
 
     def settle(self) -> None:

@@ -137,13 +137,13 @@ def make(name: str, *, input_size: int, **options: Any) -> Learner:
     """
     entry = describe(name)
     learner_class = load_object(entry.where)
-    given = {"input_size": input_size, **options}
+    arguments = {"input_size": input_size, **options}
     known = _parameters(learner_class)
-    if "hidden_sizes" in known and "hidden_size" in given:
-        size = given.pop("hidden_size")
-        given["hidden_sizes"] = [size] if isinstance(size, int) else list(size)
-    _check_options(name, given, {key: value for key, value in known.items() if key not in entry.options})
-    return cast("Learner", learner_class(**given, **entry.options))
+    if "hidden_sizes" in known and "hidden_size" in arguments:
+        size = arguments.pop("hidden_size")
+        arguments["hidden_sizes"] = [size] if isinstance(size, int) else list(size)
+    _check_options(name, arguments, {key: value for key, value in known.items() if key not in entry.options})
+    return cast("Learner", learner_class(**arguments, **entry.options))
 
 
 def option_names(name: str) -> set[str]:
@@ -174,10 +174,10 @@ def _parameters(learner_class: type) -> dict[str, bool]:
     return {**known, ANYTHING: False}
 
 
-def _check_options(name: str, given: Mapping[str, Any], known: Mapping[str, bool]) -> None:
-    for option in given:
+def _check_options(name: str, arguments: Mapping[str, Any], known: Mapping[str, bool]) -> None:
+    for option in arguments:
         if option not in known and ANYTHING not in known:
             raise ValueError(f"{name!r} has no option {option!r}; {suggest(option, known)}")
     for option, required in known.items():
-        if required and option not in given:
+        if required and option not in arguments:
             raise ValueError(f"{name!r} needs the option {option!r}")

@@ -263,8 +263,8 @@ class KFRTRL(ForwardMode):
     def contract(self, adjoint: Tensor, state: KFRTRLState) -> list[Tensor]:
         gradients = []
         for u, A in zip(state.vectors, state.matrices, strict=True):
-            of_a = torch.bmm(adjoint[:, None], A[:, 0])[:, 0]  # (B, Q) = (B, H) · (B, H, Q)
-            gradients.append(of_a.T @ u)  # (Q, m) = (Q, B) @ (B, m)
+            grad_a = torch.bmm(adjoint[:, None], A[:, 0])[:, 0]  # (B, Q) = (B, H) · (B, H, Q)
+            gradients.append(grad_a.T @ u)  # (Q, m) = (Q, B) @ (B, m)
         return gradients
 
     def carry(self, linear: Linearisation, state: KFRTRLState, mask: Tensor | None) -> None:

@@ -87,7 +87,7 @@ class SAB(UnrollingLearner):
     authors' code; the skip connections of attention are not.
 
     Updates happen in `end`, and on a stream every `memory` · `k_attn` steps, when all microstates are from stored
-    steps. Earlier microstates are attended as constants.
+    steps. Earlier microstates are attended to as constants.
 
     The authors store h, which is ĥ plus a mean of earlier microstates and grows without bound on a stream. Here ĥ is
     stored by default, which was also better on short sequences.
@@ -206,10 +206,10 @@ class SAB(UnrollingLearner):
             summary = self.attention(from_cell, slots, filled) if slots else torch.zeros_like(from_cell)
             after = (from_cell + summary, *rest, summary)
             microstate = from_cell if self.microstate == "cell" else after[0]
-            slots = self._remember(microstate, observed & (counts_after % self.k_attn == 0), slots, counts_after)
+            slots = self._store_in_memory(microstate, observed & (counts_after % self.k_attn == 0), slots, counts_after)
         return keep_masked(mask, after, hidden), slots, counts_after
 
-    def _remember(self, microstate: Tensor, rows: Tensor, slots: list[Tensor], counts: Tensor) -> list[Tensor]:
+    def _store_in_memory(self, microstate: Tensor, rows: Tensor, slots: list[Tensor], counts: Tensor) -> list[Tensor]:
         """The slots after the given rows (B,) stored their microstate (B, H), in place of the oldest if full."""
         places = (counts // self.k_attn - 1) % self.memory  # (B,)
         slots = list(slots)

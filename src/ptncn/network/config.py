@@ -294,7 +294,7 @@ def check_memory(memory: int | Sequence[int], layers: int) -> tuple[int, ...]:
 def check_dtype(dtype: torch.dtype | str | None) -> torch.dtype | None:
     if dtype is None:
         return None
-    found = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
-    if found not in (torch.float32, torch.float64):
+    chosen = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
+    if chosen not in (torch.float32, torch.float64):
         raise ValueError(f"dtype: expected float32 or float64, got {dtype!r}")
-    return found
+    return chosen

@@ -62,12 +62,12 @@ def initial_weights(
     Memories are drawn last, so that the other weights do not depend on them.
     """
     refuse_what_does_not_fit(sizes)
-    chance = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
 
     def gaussian(rows: int, columns: int, std: float) -> Tensor:
         weights = torch.empty(rows * columns)
         for part in torch.split(weights, 1 << 16):  # in parts, to avoid a full copy in double precision
-            part.copy_(torch.randn(len(part), generator=chance, dtype=torch.float64).mul_(std))
+            part.copy_(torch.randn(len(part), generator=generator, dtype=torch.float64).mul_(std))
         return weights.view(rows, columns)
 
     weights = {}
@@ -80,7 +80,7 @@ def initial_weights(
             weights[f"c{number}"] = torch.zeros(below)
     for number, ((below, own, _), units) in enumerate(zip(widths(sizes), memories, strict=True), start=1):
         if units:
-            drawn = initial_memory(below, own, units, one_hot and number == 1, chance)
+            drawn = initial_memory(below, own, units, one_hot and number == 1, generator)
             weights |= {f"{name}{number}": weight.to(torch.get_default_dtype()) for name, weight in drawn.items()}
     return {name: nn.Parameter(weight, requires_grad=False) for name, weight in weights.items()}
 
@@ -173,8 +173,8 @@ def choose_activations(
     choice = config.activation
     choices: Sequence[Any] = [choice] * depth if isinstance(choice, str) or callable(choice) else choice
     if not isinstance(choices, Sequence) or len(choices) != depth:
-        given = len(choices) if isinstance(choices, Sequence) else repr(choice)
-        raise ValueError(f"activation: expected one function, or one for each of {depth} layers, got {given}")
+        got = len(choices) if isinstance(choices, Sequence) else repr(choice)
+        raise ValueError(f"activation: expected one function, or one for each of {depth} layers, got {got}")
     phi = [get_activation(each, config.winners, generator) for each in choices]
     if config.hidden_prediction == "same":
         return phi, [mean, *phi[:-1]]

@@ -69,9 +69,9 @@ class Memory:
         return f"h{self.number}", f"T_B{self.number}", f"T_rate{self.number}", f"T_angle{self.number}"
 
 
-def initial_memory(inputs: int, units: int, H: int, one_hot: bool, chance: torch.Generator) -> dict[str, Tensor]:
+def initial_memory(inputs: int, units: int, H: int, one_hot: bool, generator: torch.Generator) -> dict[str, Tensor]:
     """B, G, rate and angle; squares of |λ| and angles are spread evenly."""
-    draw = {"generator": chance, "dtype": torch.float64}
+    draw = {"generator": generator, "dtype": torch.float64}
     squares = SHORTEST**2 + (LONGEST**2 - SHORTEST**2) * torch.rand(H, **draw)  # type: ignore[call-overload]
     return {
         "B": torch.randn(inputs, 2 * H, **draw) / (1.0 if one_hot else math.sqrt(inputs)),  # type: ignore[call-overload]

@@ -188,8 +188,8 @@ class LayeredModule(nn.Module):
             raise ValueError(f"network: expected parameters of float32 or float64, got {dtype}")
         for name, weight in weights.items():
             if weight.shape != (shape := self._shapes[name]) or weight.dtype != dtype:
-                given = tuple(weight.shape)
-                raise ValueError(f"{name}: expected {tuple(shape)} numbers of {dtype}, got {given} of {weight.dtype}")
+                got = tuple(weight.shape)
+                raise ValueError(f"{name}: expected {tuple(shape)} numbers of {dtype}, got {got} of {weight.dtype}")
         self._addresses = tuple(map(_address, weights.values()))
         self._forms = tuple(map(_form, weights.values()))
         return view_layers(weights, self.sizes, self._phi, self._phi_o, self.config.credit, self._make_synapses)

@@ -266,9 +266,9 @@ class PTNCN(LayeredModule):
             }
 
     def restore(self, tree: Mapping[str, Any]) -> None:
-        wanted, given = shapes_of(super().state_dict()), shapes_of(tree["weights"])
-        if wanted != given:
-            raise ValueError(f"snapshot: expected weights {wanted}, got {given}")
+        wanted, got = shapes_of(super().state_dict()), shapes_of(tree["weights"])
+        if wanted != got:
+            raise ValueError(f"snapshot: expected weights {wanted}, got {got}")
         make_config(self.preset, {"lr": tree["learning"]["lr"]})  # refuses what no step size can be
         with self._gate.writing:
             self.learning.restore(tree["learning"])
@@ -341,9 +341,9 @@ class PTNCN(LayeredModule):
             return
         memories = [layer.memory for layer in self.layers if layer.memory is not None]
         wanted = {name: shape for each in memories for name, shape in each.held().items()}
-        given = {name: tuple(part.shape[1:]) for name, part in state.held.items()}
-        if given != wanted:
-            raise ValueError(f"state: expected memories with rows of shapes {wanted}, got {given}")
+        got = {name: tuple(part.shape[1:]) for name, part in state.held.items()}
+        if got != wanted:
+            raise ValueError(f"state: expected memories with rows of shapes {wanted}, got {got}")
 
 
 def _cloned(pair: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:

@@ -144,9 +144,9 @@ class LocalLearning(nn.Module):
 
     def restore(self, tree: Mapping[str, Any]) -> None:
         buffers = dict(self.optimizer.named_buffers())
-        wanted, given = shapes_of(buffers), shapes_of(tree["moments"])
-        if wanted != given:
-            raise ValueError(f"moments of {self.config.optimizer!r}: expected {wanted}, got {given}")
+        wanted, got = shapes_of(buffers), shapes_of(tree["moments"])
+        if wanted != got:
+            raise ValueError(f"moments of {self.config.optimizer!r}: expected {wanted}, got {got}")
         for name, value in tree["moments"].items():
             buffers[name].copy_(value)
         self.optimizer.updates, self.lr = tree["updates"], tree["lr"]
