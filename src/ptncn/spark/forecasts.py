@@ -1,4 +1,4 @@
-"""From a streaming DataFrame of observations to one of predictions, forecasts, anomaly scores and alarms."""
+"""Turn a streaming DataFrame of observations into one of predictions, forecasts, anomaly scores and alarms."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def forecast(
         df: streaming or not, with a column for the key, the timestamp and each target.
         key: the column that names the stream of a row.
         targets: columns to predict.
-        timestamp: the column by which the rows of a key are ordered within a batch. Spark does not keep their order.
+        timestamp: the column that orders the rows of a key within a batch, because Spark does not keep their order.
         horizon: steps to forecast after each row, with bounds.
         timeout: seconds after which a silent key is dropped, with a last row in which `silent` is true.
-        keep: number of streams that a Python worker keeps decoded; states are stored in any case.
+        keep: number of streams that a Python worker keeps decoded; all states are stored in any case.
         options: any other option of `ptncn.streaming.StreamOptions`, such as `alarm_rate` or `features`.
 
     The state of a key is a versioned blob in Spark's state store, which must be RocksDB. It is written with the batch,
@@ -81,8 +81,8 @@ def forecast(
 
 
 def output_schema(targets: Sequence[str], horizon: int, categorical: Sequence[str] = ()) -> StructType:
-    """key, index (rows of this key before), timestamp; for each target its value, `_predicted`, and for each step h
-    `_ahead{h}`, `_ahead{h}_lower` and `_ahead{h}_upper`; surprise, anomaly, alarm, severity and silent."""
+    """Columns: key, index (number of earlier rows of the key), timestamp; for each target its value, `_predicted`, and
+    for each step h `_ahead{h}`, `_ahead{h}_lower` and `_ahead{h}_upper`; surprise, anomaly, alarm, severity, silent."""
     from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
 
     suffixes = ["", "_predicted"]
@@ -116,7 +116,7 @@ def check_java() -> None:
 
 
 def local_session(cores: int = 2, **settings: Any) -> SparkSession:
-    """Spark in this process, with the state store that `forecast` needs, and further `settings` by name."""
+    """A Spark session in this process, with the state store that `forecast` needs, and further `settings` by name."""
     check_packages()
     check_java()
     from pyspark.sql import SparkSession
@@ -138,7 +138,7 @@ def local_session(cores: int = 2, **settings: Any) -> SparkSession:
 
 
 def reason(error: BaseException) -> str:
-    """The one-line reason why a query ended, extracted from the pages that Spark prints.
+    """The one-line reason why a query ended, extracted from Spark's output.
 
     >>> reason(RuntimeError("FAILED\\nptncn.streaming.storage.BlobError: device a: state of version 9\\n at java"))
     'device a: state of version 9'

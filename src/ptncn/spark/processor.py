@@ -1,7 +1,7 @@
-"""The processor that Spark calls with rows of many keys, and the form of those rows.
+"""The processor that Spark calls with rows of many keys, and the packing of those rows.
 
-Spark's `transformWithStateInPandas` costs milliseconds for each key that it is called with. So it is called with groups
-of keys, whose rows are packed into the bytes of an Arrow batch by the stage before it.
+A call of the processor by `transformWithStateInPandas` takes milliseconds per key. The key that Spark sees is therefore
+a group of keys, whose rows an earlier stage packs into an Arrow batch in binary form.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ else:
 GROUP, ROWS = "c0", "c1"
 """Names of the packed columns."""
 GROUPS = 64
-"""Groups of keys: a checkpoint is for this number only."""
+"""Number of groups of keys; a checkpoint is valid only for this number."""
 
 
 @dataclass
 class Group:
-    """What is stored for a group, besides the states of its keys."""
+    """Data stored for a group, in addition to the states of its keys."""
 
     setting: Any = None
-    """What the states of all keys have in common."""
+    """Properties that the states of all keys share."""
     last: dict[str, int] = field(default_factory=dict)
-    """When each key last had rows, in milliseconds, if there is a timeout."""
+    """Time of the last rows of each key in milliseconds, if there is a timeout."""
     timer: int | None = None
     stamp: bytes = b""
-    """Another one each time that any state of the group is written."""
+    """A random value, changed whenever a state of the group is written."""
 
 
 class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  # Any without the extra
@@ -119,7 +119,7 @@ class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  
         pass
 
     def _open(self, number: int) -> Group:
-        """What is stored for a group. Streams in memory are forgotten unless they are those of the store."""
+        """The stored data of a group. Its streams in memory are dropped unless they match the store."""
         blob = (self.group.get() or (None,))[0]
         blob = None if blob is None else bytes(blob)
         known, group = self.worker.groups.pop(number, (b"", Group()))  # until it is closed again
@@ -148,7 +148,7 @@ class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  
         self.states.updateValue((key,), (state,))
 
     def _ordered(self, blobs: Sequence[bytes]) -> list[Sequence[Any]]:
-        """Rows by key, and those of a key by time."""
+        """The rows, sorted by key and then by time."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -172,7 +172,7 @@ class Worker:
     def __init__(self, options: Mapping[str, Any], keep: int) -> None:
         self.streams = StoredStreams(keep=keep, **options)
         self.groups: dict[int, tuple[bytes, Group]] = {}
-        """Groups whose streams in memory are those of the store if the store has these bytes."""
+        """The data of each group as last written; if the store still has these bytes, memory is up to date."""
         self.held: dict[int, set[str]] = {}
         """The keys of each group that may be in memory."""
 
@@ -216,9 +216,10 @@ def group_of(key: str) -> int:
 
 @cache
 def _hashed_to(hashed: int) -> int:
-    """The number whose hash by Spark is `hashed`, so that the groups are spread evenly: Murmur3 of one word, backwards.
+    """The number that Spark hashes to `hashed`: Murmur3 of one word, inverted.
 
-    Spark puts a group into the partition that the hash of its number gives, modulo the number of partitions.
+    Spark assigns a group to the partition given by the hash of its number, modulo the number of partitions. With these
+    numbers the groups are spread evenly.
     """
     word = 1 << 32
     x = hashed ^ hashed >> 16
@@ -235,7 +236,7 @@ def _hashed_to(hashed: int) -> int:
 
 
 def packed(df: DataFrame) -> DataFrame:
-    """One row for each group of keys in an Arrow batch, with the bytes of its rows in order; the key comes first."""
+    """One row per group of keys in an Arrow batch: the rows of the group in order, as bytes. The key comes first."""
     from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
     return df.mapInArrow(pack_rows, StructType([StructField(GROUP, IntegerType()), StructField(ROWS, BinaryType())]))

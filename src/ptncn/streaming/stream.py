@@ -245,7 +245,7 @@ class StoredStreams(Stream):
 
     Arguments:
         keep: number of streams in memory. The state of another is decoded when its key gets rows.
-        options: those of `Stream`, with a key and weights of its own for each.
+        options: those of `Stream`, with a key and separate weights for each.
 
     >>> store: dict[str, bytes] = {}
     >>> for value in (1.0, 2.0):
@@ -269,7 +269,7 @@ class StoredStreams(Stream):
         self._take: Callable[[str], bytes | None] = lambda key: None
 
     def begin(self, names: tuple[str, ...], rows: list[Sequence[Any]]) -> dict[str, Any]:
-        """What the states of all keys have in common: a state is only read by streams for which this is the same."""
+        """Properties that the states of all keys share; only streams with equal ones can read these states."""
         if self._engine is None:
             self._begin(Block(names, rows[:1], [1]), "rows")
         columns = {name: part for name, part in self.columns.tree().items() if name != "categories"}
@@ -283,8 +283,8 @@ class StoredStreams(Stream):
         take: Callable[[str], bytes | None],
         put: Callable[[str, bytes], None],
     ) -> Iterator[tuple[NDArray[np.int64], Results]]:
-        """The results of rows, those of each key one after another, for as many keys at a time as are in memory; and
-        the number of rows of its key before each.
+        """The results of rows that are grouped by key, for as many keys at a time as fit in memory; and the number of
+        earlier rows of each row's key.
 
         `take` returns the stored state of a key, or None for a new one; `put` stores the next one. After an error, or
         if what was put is lost, memory is ahead of the store: `forget` the keys.
@@ -323,7 +323,7 @@ class StoredStreams(Stream):
 
     @contextmanager
     def _named(self, key: str) -> Iterator[None]:
-        """Errors of a state name its key."""
+        """Add the key to errors about its state."""
         try:
             yield
         except MALFORMED as error:  # a BlobError is a ValueError
