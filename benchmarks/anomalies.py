@@ -115,7 +115,7 @@ def score(values: np.ndarray, forecast: np.ndarray, **options: Any) -> Scores:
 
 def planted(series: Series, seeds: list[int]) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
     """The score of each detector on each corpus, and its standard error."""
-    found: dict[str, list[float]] = {}
+    results: dict[str, list[float]] = {}
     errors: dict[str, list[float]] = {}
     for seed in seeds:
         files = corpus(seed, series)
@@ -134,37 +134,37 @@ def planted(series: Series, seeds: list[int]) -> tuple[dict[str, list[float]], d
         for name, options in VARIANTS.items():
             scores[name] = [score(*pair, **options).anomaly for pair in zip(values, forecasts, strict=True)]
         for name, each in scores.items():
-            found.setdefault(name, []).append(round(evaluate(files, each)[0], 1))
+            results.setdefault(name, []).append(round(evaluate(files, each)[0], 1))
             errors.setdefault(name, []).append(round(float(np.std(evaluate_drawn(files, each, draw), ddof=1)), 1))
-    return found, errors
+    return results, errors
 
 
 def alarm_rates(files: list[File]) -> dict[str, list[float]]:
     """Alarms per row of each file, divided by the requested rate."""
     with tempfile.TemporaryDirectory() as folder:
         forecasts = [through(file, Path(folder))["value.predicted"][:, None] for file in files]
-    found: dict[str, list[float]] = {}
+    results: dict[str, list[float]] = {}
     for rate in RATES:
         for events in (1, 0):
-            shares = found.setdefault(f"{rate} per {'event' if events else 'row'}", [])
+            shares = results.setdefault(f"{rate} per {'event' if events else 'row'}", [])
             for file, forecast in zip(files, forecasts, strict=True):
                 alarms = score(file.values[:, None], forecast, rate=rate, events=events).alarm
                 shares.append(round(float(alarms.mean()) / rate, 2))
-    return found
+    return results
 
 
 def labelled(folder: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Values and labels of the SKAB files, and of the first 40,000 rows of the MGAB files."""
-    found = {}
+    series = {}
     for path in sorted(folder.glob("skab-*.csv.gz")):
         with gzip.open(path, "rt") as lines:
             rows = [line.rstrip("\n").split(";") for line in lines][1:]
         table = np.array([[float(x) for x in row[1:]] for row in rows])
-        found[path.name.removesuffix(".csv.gz")] = table[:, :8], table[:, 8]
+        series[path.name.removesuffix(".csv.gz")] = table[:, :8], table[:, 8]
     for path in sorted(folder.glob("mgab-*.csv.gz")):
         table = np.genfromtxt(path, delimiter=",", skip_header=1, max_rows=40_000)
-        found[path.name.removesuffix(".csv.gz")] = table[:, 1:2], table[:, 2]
-    return found
+        series[path.name.removesuffix(".csv.gz")] = table[:, 1:2], table[:, 2]
+    return series
 
 
 def river_scores(values: np.ndarray) -> dict[str, np.ndarray]:
@@ -173,21 +173,21 @@ def river_scores(values: np.ndarray) -> dict[str, np.ndarray]:
         "OneClassSVM": preprocessing.StandardScaler() | anomaly.OneClassSVM(),
     }
     rows = [dict(enumerate(row)) for row in values.tolist()]
-    found = {}
+    results = {}
     for name, detector in detectors.items():
         scores = np.empty(len(rows))
         for t, row in enumerate(rows):
             scores[t] = detector.score_one(row)
             detector.learn_one(row)
-        found[name] = scores
+        results[name] = scores
     each = np.zeros(values.shape)
     for column in range(values.shape[1]):
         scorer = anomaly.GaussianScorer()
         for t, value in enumerate(values[:, column].tolist()):
             each[t, column] = scorer.score_one(None, value)
             scorer.learn_one(None, value)
-    found["GaussianScorer"] = each.max(1)
-    return found
+    results["GaussianScorer"] = each.max(1)
+    return results
 
 
 def areas(folder: Path) -> dict[str, dict[str, float]]:
@@ -219,7 +219,7 @@ def main() -> None:
             "command": f"python benchmarks/anomalies.py --seeds {len(seeds)}",
             "chosen_on": CHOSEN_ON,
             "known": KNOWN,
-            "planted": {**record.get("planted", {}), **{name: found for name, (found, _) in scored.items()}},
+            "planted": {**record.get("planted", {}), **{name: results for name, (results, _) in scored.items()}},
             "standard_errors": {
                 **record.get("standard_errors", {}),
                 **{name: each for name, (_, each) in scored.items()},

@@ -69,18 +69,18 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     size = Size(arguments.scenes, test_scenes=1, units=FULL.units)
-    found = kept(arguments.out, arguments.learners)
+    results = kept(arguments.out, arguments.learners)
     for name in arguments.learners:
         for changed in TRIED[name]:
-            found.append(try_out(name, changed, size))
-            print(f"{found[-1]['error']:.2f}  {found[-1]['milliseconds']:.2f} ms  {name} {changed}", flush=True)
+            results.append(try_out(name, changed, size))
+            print(f"{results[-1]['error']:.2f}  {results[-1]['milliseconds']:.2f} ms  {name} {changed}", flush=True)
     record = {
         "command": f"python benchmarks/demo_options.py --scenes {arguments.scenes}",
         "measured": arguments.learners,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "versions": versions(),
         "seed": SEED,
-        "tried": found,
+        "tried": results,
     }
     write_atomically(arguments.out, (json.dumps(record, indent=1) + "\n").encode())
 

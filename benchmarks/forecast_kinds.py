@@ -204,15 +204,15 @@ def measure(y: np.ndarray, seasons: tuple[int, ...]) -> dict[str, dict[str, floa
     """Mean absolute errors of the forecaster and of the rules at each horizon."""
     forecaster = Forecaster(default_setting(1, HORIZONS[-1], 0))
     made = forecaster.observe(y[:, None].copy(), rows=np.zeros(len(y), dtype=np.int64)).mean[:, 0]
-    found = {}
+    results = {}
     for h in HORIZONS:
         rules = {"copy": y, "lags": linear(y, h), **{f"season {m}": seasonal(y, m, h) for m in seasons}}
         at = np.arange(len(y) // 2, len(y) - h)
-        found[str(h)] = {
+        results[str(h)] = {
             name: float(np.abs(y[at + h] - said[at]).mean())
             for name, said in {"forecaster": made[:, h - 1], **rules}.items()
         }
-    return found
+    return results
 
 
 def ratios(found: dict[str, dict[str, float]]) -> dict[str, float]:
@@ -229,9 +229,9 @@ def main() -> None:
     results: dict[str, list[dict[str, dict[str, float]]]] = {}
     for name in options.kinds:
         results[name] = [measure(*KINDS[name](np.random.default_rng([seed, *name.encode()]))) for seed in options.seeds]
-        shown = [" ".join(f"{ratio:.3f}" for ratio in ratios(found).values()) for found in results[name]]
+        shown = [" ".join(f"{ratio:.3f}" for ratio in ratios(run).values()) for run in results[name]]
         print(f"{name:28s}", *shown, sep="   ", flush=True)
-    every = [ratio for runs in results.values() for found in runs for ratio in ratios(found).values()]
+    every = [ratio for runs in results.values() for run in runs for ratio in ratios(run).values()]
     print(
         f"above 1.1: {sum(r > 1.1 for r in every)} of {len(every)}; worst {max(every):.3f}; mean {np.mean(every):.3f}"
     )

@@ -125,8 +125,8 @@ def forecasts(
             learner = partial(default_learner, name=model, **{k: v for k, v in setting.items() if k != "target"})
             stream = ptncn.streaming.Stream(([value] for value in y), learner, target=target)
             for t, _ in enumerate(stream):
-                asked = t > 0 and t % every(y) == 0
-                yield np.array([s["x0"] for s in stream.forecast(last).rows]) if asked else np.full(last, y[t])
+                is_scored = t > 0 and t % every(y) == 0
+                yield np.array([s["x0"] for s in stream.forecast(last).rows]) if is_scored else np.full(last, y[t])
 
 
 def with_features(
@@ -239,11 +239,11 @@ def chosen(model: str, name: str) -> dict[str, Any]:
     known = y[: len(y) // 3]
 
     def error(setting: dict[str, Any]) -> float:
-        found, copied = (
+        own, copied = (
             judge(known, list(forecasts(which, setting, known, season, [])), len(known) // 2)
             for which in (model, "copy")
         )
-        return sum(found[h]["mae"] / copied[h]["mae"] for h in found)
+        return sum(own[h]["mae"] / copied[h]["mae"] for h in own)
 
     return min(CANDIDATES[model], key=error)
 
@@ -257,16 +257,16 @@ def measure(model: str, name: str) -> dict[str, Any]:
 
 
 def judge(y: np.ndarray, made: list[np.ndarray], begin: int) -> dict[str, Any]:
-    ahead, found = np.array(made), {}
+    ahead, results = np.array(made), {}
     for horizon in HORIZONS:
         at = np.arange(-(-begin // every(y)) * every(y), len(y) - horizon, every(y))
         errors = np.abs(y[at + horizon] - ahead[at, horizon - 1])
         errors = np.where(np.isfinite(errors), errors, np.abs(y).max() * 1e3)
-        found[str(horizon)] = {
+        results[str(horizon)] = {
             "mae": float(errors.mean()),
             "blocks": [float(block.mean()) for block in np.array_split(errors, min(BLOCKS, len(errors)))],
         }
-    return found
+    return results
 
 
 def main() -> None:

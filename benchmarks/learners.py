@@ -34,7 +34,7 @@ def reached(learners: list[str]) -> dict[str, dict[str, float]]:
 
 def microstates() -> dict[str, dict[str, float]]:
     """SAB on an endless pair of sines, for each choice of what it stores: the largest value in its state, its error."""
-    found = {}
+    results = {}
     for microstate in ("cell", "sum"):
         learner = make("lstm-sab", input_size=2, hidden_size=16, output="gaussian", lr=0.01, microstate=microstate)
         state = learner.begin(batch_size=1)
@@ -43,11 +43,11 @@ def microstates() -> dict[str, dict[str, float]]:
         for t, x in enumerate(xs):
             out = learner.step(x[None], state)
             error += float(out.errors[0].square().sum()) / 1000 if t >= 7000 else 0.0
-        found[microstate] = {
+        results[microstate] = {
             "largest_state": round(float(state.hidden[0].abs().max()), 3),
             "squared_error_of_the_last_1000": round(error, 5),
         }
-    return found
+    return results
 
 
 def main(path: str, *learners: str) -> None:

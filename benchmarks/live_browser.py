@@ -69,10 +69,10 @@ class Window:
 
     def run(self, expression: str) -> Any:
         """The value of a JavaScript expression; waits for a promise."""
-        found = self.command("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        if "exceptionDetails" in found:
-            raise RuntimeError(f"{expression}: {json.dumps(found['exceptionDetails'])[:400]}")
-        return found["result"].get("value")
+        response = self.command("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in response:
+            raise RuntimeError(f"{expression}: {json.dumps(response['exceptionDetails'])[:400]}")
+        return response["result"].get("value")
 
     def open(self, url: str) -> None:
         """Open an address, and wait until the page is connected to its server."""
@@ -169,11 +169,11 @@ class Window:
     def requests(self) -> set[str]:
         """Every address that was requested by HTTP or as a WebSocket, except data inside the page."""
         self.run("0")
-        asked = [
+        addresses = [
             event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent"
         ]
-        asked += [event["params"]["url"] for event in self.events if event["method"] == "Network.webSocketCreated"]
-        return {url for url in asked if not url.startswith("data:")}
+        addresses += [event["params"]["url"] for event in self.events if event["method"] == "Network.webSocketCreated"]
+        return {url for url in addresses if not url.startswith("data:")}
 
 
 class Browser:
@@ -210,8 +210,8 @@ def chromium(*flags: str, before: Sequence[str] = ()) -> Iterator[Browser]:
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert process.stderr is not None
         try:
-            found = next(found for line in process.stderr if (found := re.search(r"listening on ws://([^/]+)/", line)))
-            browser = Browser(found[1])
+            match = next(match for line in process.stderr if (match := re.search(r"listening on ws://([^/]+)/", line)))
+            browser = Browser(match[1])
             try:
                 yield browser
             finally:
@@ -225,8 +225,8 @@ def chromium(*flags: str, before: Sequence[str] = ()) -> Iterator[Browser]:
 def until(check: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
     """The result of `check` once it is true."""
     ended = time.monotonic() + seconds
-    while not (found := check()):
+    while not (value := check()):
         if time.monotonic() > ended:
             raise TimeoutError(f"timed out waiting until {what}")
         time.sleep(0.03)
-    return found
+    return value

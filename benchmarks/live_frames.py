@@ -67,7 +67,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--seconds", type=float, default=30.0)
     arguments.add_argument("--out", type=Path, default=ROOT / "results" / "live" / "frames.json")
-    given = arguments.parse_args()
+    options = arguments.parse_args()
     torch.set_num_threads(1)
     first, *others = sorted(os.sched_getaffinity(0))
     pinned = ["taskset", "--cpu-list", ",".join(map(str, others or [first]))]
@@ -76,13 +76,13 @@ def main() -> None:
         window = browser.window()
         window.emulate(1280)
         record: dict[str, Any] = {
-            "command": f"python benchmarks/live_frames.py --seconds {given.seconds:g}",
+            "command": f"python benchmarks/live_frames.py --seconds {options.seconds:g}",
             "load": os.getloadavg()[0],
-            "world": world(window, given.seconds),
+            "world": world(window, options.seconds),
             "stream": stream(window, others or [first]),
         }
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(record, indent=1) + "\n")
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(record, indent=1) + "\n")
     print(json.dumps(record, indent=1))
 
 
@@ -139,8 +139,13 @@ def stream(window: Window, others: list[int]) -> dict[str, Any]:
     return {
         "rows": DAY,
         "rounds": turn,
-        "percent_of_no_visitor": {name: compare(found, runs[ALONE]) for name, found in runs.items() if name != ALONE},
-        "runs": {name: {what: [run[what] for run in found] for what in found[0]} for name, found in runs.items()},
+        "percent_of_no_visitor": {
+            name: compare(rounds_of_load, runs[ALONE]) for name, rounds_of_load in runs.items() if name != ALONE
+        },
+        "runs": {
+            name: {what: [run[what] for run in rounds_of_load] for what in rounds_of_load[0]}
+            for name, rounds_of_load in runs.items()
+        },
         "milliseconds_from_press_to_picture": {
             "median": round(statistics.median(drawing), 1),
             "largest": round(max(drawing), 1),

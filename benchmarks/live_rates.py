@@ -39,7 +39,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--frames", type=int, default=FRAMES)
     arguments.add_argument("--out", type=Path, default=ROOT / "results" / "live" / "rates.json")
-    given = arguments.parse_args()
+    options = arguments.parse_args()
     torch.set_num_threads(1)
     network = make(PTNCN, input_size=PIXELS, hidden_size=list(UNITS))
     sizes: dict[str, Any] = {PTNCN: list(UNITS), LSTM: equal_units(LSTM, count_weights(network))}
@@ -48,21 +48,22 @@ def main() -> None:
         for values in itertools.product(*space.values()):
             tried = dict(zip(space, values, strict=True))
             errors = [
-                error_of(name, sizes[name], {**FIXED[name], **tried}, seed=seed, frames=given.frames) for seed in SEEDS
+                error_of(name, sizes[name], {**FIXED[name], **tried}, seed=seed, frames=options.frames)
+                for seed in SEEDS
             ]
             runs.append({"learner": name, "tried": tried, "errors": errors, "mean": statistics.fmean(errors)})
             print(json.dumps(runs[-1]), flush=True)
     best = {name: min((run for run in runs if run["learner"] == name), key=by_error)["tried"] for name in SEARCHED}
     record = {
         "command": "python benchmarks/live_rates.py",
-        "frames": given.frames,
+        "frames": options.frames,
         "seeds": SEEDS,
         "unit": "share of the squared error of repeating the last picture, over all frames that are scored",
         "best": best,
         "runs": runs,
     }
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(record, indent=1) + "\n")
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(record, indent=1) + "\n")
 
 
 def error_of(name: str, hidden: Any, options: dict[str, Any], *, seed: int, frames: int) -> float:

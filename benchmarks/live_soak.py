@@ -66,8 +66,8 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--minutes", type=float, default=30.0)
     arguments.add_argument("--out", type=Path, default=ROOT / "results" / "live" / "soak.json")
-    given = arguments.parse_args()
-    options = f" --minutes {given.minutes:g}"
+    parsed = arguments.parse_args()
+    options = f" --minutes {parsed.minutes:g}"
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         feed = write_feed(folder / "feed.csv")
@@ -89,7 +89,7 @@ def main() -> None:
             come = "document.getElementById('rows').textContent !== '0'"
             until(lambda window=windows[name], come=come: window.run(come), "rows come")
             windows[name].run("document.querySelector('#all').click()")
-        clock, whole = Clock(), 60 * given.minutes
+        clock, whole = Clock(), 60 * parsed.minutes
         samples: list[dict[str, Any]] = []
         heaps: list[dict[str, Any]] = []
         while (passed := clock.seconds) < whole:
@@ -105,7 +105,7 @@ def main() -> None:
                 heaps.append({"minute": minute, **{name: heap(window) for name, window in windows.items()}})
                 print(json.dumps(heaps[-1]), flush=True)
             print(json.dumps(samples[-1]), flush=True)
-            save(given.out, samples, heaps, options)
+            save(parsed.out, samples, heaps, options)
 
 
 def make_feed(rows: int) -> Iterator[dict[str, object]]:
@@ -139,8 +139,8 @@ class Ending(subprocess.Popen[str]):
 def address_of(server: subprocess.Popen[str]) -> str:
     assert server.stderr is not None
     for line in server.stderr:
-        if found := re.search(r"http://\S+", line):
-            return found[0]
+        if match := re.search(r"http://\S+", line):
+            return match[0]
     raise RuntimeError("the server does not start")
 
 

@@ -45,13 +45,13 @@ class Walk:
     def check(self, what: str, happens: Callable[[], Any] | bool, seconds: float = 30.0) -> None:
         """Record whether something is true, or becomes true in time."""
         try:
-            found = until(happens, what, seconds) if callable(happens) else happens
+            happened = until(happens, what, seconds) if callable(happens) else happens
         except TimeoutError:
-            found = False
+            happened = False
         self.checked.append(what)
-        if not found:
+        if not happened:
             self.failed.append(what)
-        print(f"{'  ok' if found else 'FAIL'}  {what}", flush=True)
+        print(f"{'  ok' if happened else 'FAIL'}  {what}", flush=True)
 
     def picture(self, name: str, *, whole: bool = True) -> None:
         if self.pictures is not None:
@@ -97,11 +97,13 @@ class Walk:
             self.check(f"{name} at {width} in {scheme}: controls are at least 24 pixels high {small}", small == [])
             if self.axe is not None:
                 self.window.run(self.axe)
-                found = self.window.run(
+                violations = self.window.run(
                     "axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v => v.id + ': ' + "
                     "v.nodes.map(n => n.target.join(' ') + ' ' + n.any.map(a => a.message).join(' ')).join(', ')))"
                 )
-                self.check(f"{name} at {width} in {scheme}: axe-core finds nothing {found or ''}", found == [])
+                self.check(
+                    f"{name} at {width} in {scheme}: axe-core finds nothing {violations or ''}", violations == []
+                )
 
     def tab_round(self, name: str, wanted: set[str]) -> None:
         """Check that the Tab key reaches every control, and that each shows when it has the focus."""
@@ -176,20 +178,20 @@ def main() -> None:
     arguments.add_argument("--axe", type=Path, help="axe.min.js of the npm package axe-core")
     arguments.add_argument("--only", nargs="*", choices=parts, default=list(parts))
     arguments.add_argument("--out", type=Path, default=ROOT / "results" / "live" / "walk.json")
-    given = arguments.parse_args()
+    options = arguments.parse_args()
     torch.set_num_threads(1)
-    if given.pictures is not None:
-        given.pictures.mkdir(parents=True, exist_ok=True)
-    axe = None if given.axe is None else given.axe.read_text()
+    if options.pictures is not None:
+        options.pictures.mkdir(parents=True, exist_ok=True)
+    axe = None if options.axe is None else options.axe.read_text()
     record: dict[str, Any] = {
         "command": "python benchmarks/live_walk.py" + (" --axe axe.min.js" if axe else ""),
         "axe": axe is not None,
         "parts": {},
     }
     with chromium() as browser:
-        for name in given.only:
+        for name in options.only:
             print(f"\n{name}", flush=True)
-            walk = Walk(browser, given.pictures, axe)
+            walk = Walk(browser, options.pictures, axe)
             try:
                 parts[name](walk)
             except Exception:  # continue with the other parts
@@ -199,9 +201,9 @@ def main() -> None:
     every = record["parts"].values()
     record["checked"], record["failed"] = (sum(len(part[what]) for part in every) for what in ("checked", "failed"))
     print(f"\n{record['checked']} checks, {record['failed']} failed")
-    if given.only == list(parts):
-        given.out.parent.mkdir(parents=True, exist_ok=True)
-        given.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + os.linesep)
+    if options.only == list(parts):
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + os.linesep)
 
 
 if __name__ == "__main__":

@@ -158,11 +158,11 @@ def _malformed(walk: Walk, page: WorldPage, socket: str, home: str) -> None:
             several = wrong[start : start + 8]
             for each in several:
                 opened.send(each)
-            ends, found = time.monotonic() + 20, 0
-            while found < len(several) and time.monotonic() < ends:
+            ends, refused_count = time.monotonic() + 20, 0
+            while refused_count < len(several) and time.monotonic() < ends:
                 message = opened.recv(timeout=20)
-                found += isinstance(message, str) and '"refused"' in message
-            refusals += found
+                refused_count += isinstance(message, str) and '"refused"' in message
+            refusals += refused_count
     walk.check(f"{refusals} malformed messages are refused, each with a reason", refusals == len(wrong))
     walk.check("none has an effect", (page.world.settings, page.runners) == (settings, runners))
 

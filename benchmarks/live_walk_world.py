@@ -60,8 +60,8 @@ def shown(walk: Walk, page: WorldPage) -> bool:
     """Whether the three pictures are those that the server made; call it while the world is paused."""
     _, payload = unpack(page.latest)
     made = np.frombuffer(payload, np.uint8).reshape(3, SIDE, SIDE)
-    found = [walk.pixels(name) for name in ("truth", "expected-0", "expected-1")]
-    return all(np.array_equal(*pair) for pair in zip(made, found, strict=True))
+    drawn = [walk.pixels(name) for name in ("truth", "expected-0", "expected-1")]
+    return all(np.array_equal(*pair) for pair in zip(made, drawn, strict=True))
 
 
 def pause(walk: Walk, page: WorldPage, on: bool) -> None:

@@ -72,9 +72,9 @@ def normal(worth: np.ndarray, windows: np.ndarray) -> np.ndarray:
 def evaluate(files: list[File], scores: list[np.ndarray], candidates: int = 200) -> tuple[float, float]:
     """The best score over all files with one common threshold, and that threshold."""
     worth, thresholds = table(files, scores, candidates)
-    found = normal(worth, np.array([len(file.windows) for file in files]))
-    best = int(np.argmax(found))
-    return float(found[best]), float(thresholds[best])
+    normalised = normal(worth, np.array([len(file.windows) for file in files]))
+    best = int(np.argmax(normalised))
+    return float(normalised[best]), float(thresholds[best])
 
 
 def evaluate_drawn(

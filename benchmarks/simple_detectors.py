@@ -35,22 +35,22 @@ def gaussian(y: np.ndarray, window: int = 6400) -> np.ndarray:
 def surprise(y: np.ndarray, memory: int = 1000, cap: float = 5.0) -> np.ndarray:
     """(T,) the change since the last row, relative to the usual change, at most `cap`."""
     change = np.abs(np.diff(y, prepend=y[0]))
-    usual, found = 0.0, np.zeros(len(y))
+    usual, scores = 0.0, np.zeros(len(y))
     for t, size in enumerate(change.tolist()):
         if usual > 0:
-            found[t] = min(size / usual, cap)
+            scores[t] = min(size / usual, cap)
         usual += max(1 / (t + 1), 1 / memory) * ((min(size, cap * usual) if usual > 0 else size) - usual)
-    return found
+    return scores
 
 
 def rank(y: np.ndarray, window: int = 1000) -> np.ndarray:
     """(T,) the share of recent errors of copying that were smaller."""
     change = np.abs(np.diff(y, prepend=y[0]))
-    found = np.zeros(len(y))
+    ranks = np.zeros(len(y))
     for t in range(1, len(y)):
         recent = change[max(0, t - window) : t]
-        found[t] = (recent < change[t]).sum() / (len(recent) + 1)
-    return found
+        ranks[t] = (recent < change[t]).sum() / (len(recent) + 1)
+    return ranks
 
 
 def burst(y: np.ndarray, short: int = 10, long: int = 8000) -> np.ndarray:
@@ -69,16 +69,16 @@ def burst(y: np.ndarray, short: int = 10, long: int = 8000) -> np.ndarray:
 
 def first(scores: np.ndarray, hold: int = 30) -> np.ndarray:
     """(T,) the score where it exceeds the last peak, which decays after `hold` rows; else 0."""
-    found, bar, left = np.zeros(len(scores)), 0.0, 0
+    first_scores, bar, left = np.zeros(len(scores)), 0.0, 0
     for t, score in enumerate(scores.tolist()):
         left -= 1
         if left < 0:
             bar *= 0.9
         if score > 1.1 * bar:
-            found[t] = score
+            first_scores[t] = score
         if score >= bar:
             bar, left = score, hold
-    return found
+    return first_scores
 
 
 def first_of_burst(y: np.ndarray) -> np.ndarray:
@@ -117,11 +117,11 @@ def vote(y: np.ndarray) -> np.ndarray:
 
 def follow(y: np.ndarray, rate: float) -> np.ndarray:
     """(T,) an exponential mean of the earlier rows."""
-    found, mean = np.zeros(len(y)), float(y[0])
+    means, mean = np.zeros(len(y)), float(y[0])
     for t, value in enumerate(y.tolist()):
-        found[t] = mean
+        means[t] = mean
         mean += rate * (value - mean)
-    return found
+    return means
 
 
 def kernel_mean(y: np.ndarray, features: int = 200, rate: float = 0.01) -> np.ndarray:
@@ -133,11 +133,11 @@ def kernel_mean(y: np.ndarray, features: int = 200, rate: float = 0.01) -> np.nd
     draw = np.random.default_rng(0)
     z = (y - y[:100].mean()) / (y[: max(100, len(y) // 7)].std() or 1.0)
     angle = z[:, None] * draw.normal(size=features) * 2 + draw.uniform(0, 2 * np.pi, features)
-    maps, mean, found = np.sqrt(2 / features) * np.cos(angle), np.zeros(features), np.zeros(len(y))
+    maps, mean, scores = np.sqrt(2 / features) * np.cos(angle), np.zeros(features), np.zeros(len(y))
     for t in range(len(y)):
-        found[t] = 1 - maps[t] @ mean
+        scores[t] = 1 - maps[t] @ mean
         mean += max(rate, 1 / (t + 1)) * (maps[t] - mean)
-    return found
+    return scores
 
 
 def neighbours(y: np.ndarray, width: int = 19, near: int = 27) -> np.ndarray:
@@ -152,10 +152,10 @@ def neighbours(y: np.ndarray, width: int = 19, near: int = 27) -> np.ndarray:
     squares = np.einsum("ij,jk,ik->i", windows, inverse, windows)
     distances = squares[:, None] + squares[None, :half] - 2 * windows @ inverse @ known[:half].T
     each = np.partition(distances, near, axis=1)[:, :near].sum(1)
-    found, left = np.zeros(len(y)), 0
+    scores, left = np.zeros(len(y)), 0
     for t in range(begin, len(y)):
         now, left = t - width + 1, left - 1
-        found[t] = (each[now - half : now] < each[now]).mean() if left < 0 else 0.5
-        if found[t] > AGAIN:
+        scores[t] = (each[now - half : now] < each[now]).mean() if left < 0 else 0.5
+        if scores[t] > AGAIN:
             left = begin // 5
-    return found
+    return scores

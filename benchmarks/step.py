@@ -110,7 +110,7 @@ def _measure_extra(name: str, plan: Plan, report: Callable[[str], None]) -> Any:
         return measure_options(plan.seconds, tuple(plan.shapes), report)
     if name == "trace-memory":
         return measure_trace_memory(plan.seconds)
-    return [found for shape in plan.shapes if (found := profile_step(shape))]
+    return [profile for shape in plan.shapes if (profile := profile_step(shape))]
 
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:

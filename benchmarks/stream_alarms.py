@@ -76,8 +76,8 @@ def run(name: str) -> dict[str, Any]:
     seeds = SEEDS if count else SEEDS_SHORT
     passes: dict[float, list[tuple[np.ndarray, np.ndarray, int]]] = {rate: [] for rate in RATES}
     for seed in seeds:
-        for rate, found in watch(name, seed).items():
-            passes[rate].append(found)
+        for rate, alarms in watch(name, seed).items():
+            passes[rate].append(alarms)
     return {
         "about": about,
         "observations": sum(len(alarm) for alarm, *_ in passes[RATES[0]]),
@@ -104,11 +104,11 @@ def watch(name: str, seed: int) -> dict[float, tuple[np.ndarray, np.ndarray, int
     unknown = [np.nan] * values.shape[1]
     predicted = np.array([list(out.prediction.values()) if out.prediction else unknown for out in outs], dtype=float)
     rows = np.zeros(len(values), dtype=np.int64)
-    found = {}
+    results = {}
     for rate in RATES:
         scorer = Anomaly(AnomalySetting(values.shape[1], rate=rate))
-        found[rate] = scorer.observe(values, predicted, rows=rows).alarm, at, skipped
-    return found
+        results[rate] = scorer.observe(values, predicted, rows=rows).alarm, at, skipped
+    return results
 
 
 def judge(passes: list[tuple[np.ndarray, np.ndarray, int]]) -> dict[str, Any]:

@@ -47,17 +47,17 @@ def measure(values: np.ndarray, level: float) -> dict[str, dict[str, object]]:
     share of the constant width that would, in hindsight, have contained as many."""
     forecaster = Forecaster(default_setting(1, HORIZONS[-1], 0, level=level))
     made = forecaster.observe(values[:, None].copy(), rows=np.zeros(len(values), dtype=np.int64))
-    found: dict[str, dict[str, object]] = {}
+    results: dict[str, dict[str, object]] = {}
     for h in HORIZONS:
         at = np.arange(BLOCK, (len(values) - h) // BLOCK * BLOCK)
         y, lower, upper = values[at + h], made.lower[at, 0, h - 1], made.upper[at, 0, h - 1]
         inside = (lower <= y) & (y <= upper)
         constant = 2 * np.quantile(np.abs(y - made.mean[at, 0, h - 1]), level)
-        found[str(h)] = {
+        results[str(h)] = {
             "blocks": [round(float(block.mean()), 4) for block in inside.reshape(-1, BLOCK)],
             "width": round(float((upper - lower).mean() / constant), 3),
         }
-    return found
+    return results
 
 
 def main() -> None:

@@ -230,8 +230,8 @@ def forecasts(model: str, setting: dict[str, Any], season: int, seed: int, data:
 
 def streamed(model: str, setting: dict[str, Any], seed: int, data: Rows) -> Iterator[float]:
     """The same for our learners on a series without features, where `step` returns the prediction at no extra cost."""
-    given = {name: value for name, value in setting.items() if name != "target"}
-    learner = partial(default_learner, name=model, seed=seed, **given)
+    options = {name: value for name, value in setting.items() if name != "target"}
+    learner = partial(default_learner, name=model, seed=seed, **options)
     outs = iter(ptncn.streaming.Stream(([y] for _, y in data), learner, target=setting["target"]))
     for t, out in enumerate(outs):
         if t:

@@ -125,12 +125,12 @@ def alarms(record: Record) -> list[str]:
     for name, stream in record["streams"].items():
         passes = stream["seeds"]
         first = f"{name} | {stream['about']} | {passes} | {stream['observations']:,} | {stream['anomalies']}"
-        for rate, found in stream["rates"].items():
-            precision = "–" if found["precision"] is None else f"{found['precision']:.2f}"
-            share = found["false_alarm_rate"] / float(rate)
-            times = f"{share:.2f} ×" if float(rate) * found["ordinary"] / passes >= 5 else "too short to tell"
-            false = f"{found['false_alarm_rate']:.5f} | {times}"
-            lines.append(f"| {first} | {rate} | {found['recall']:.2f} | {precision} | {false} |")
+        for rate, counts in stream["rates"].items():
+            precision = "–" if counts["precision"] is None else f"{counts['precision']:.2f}"
+            share = counts["false_alarm_rate"] / float(rate)
+            times = f"{share:.2f} ×" if float(rate) * counts["ordinary"] / passes >= 5 else "too short to tell"
+            false = f"{counts['false_alarm_rate']:.5f} | {times}"
+            lines.append(f"| {first} | {rate} | {counts['recall']:.2f} | {precision} | {false} |")
             first = " | | | | "
     return [*lines, ""]
 

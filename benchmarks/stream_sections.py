@@ -131,11 +131,11 @@ def _within(blocks: list[float], level: float) -> str:
 def kinds(record: Record) -> list[str]:
     """The forecaster's error divided by that of the best simple rule, for each kind of simulated series."""
     ratios = {
-        name: {h: [_over_best_rule(found[h]) for found in runs] for h in HORIZONS}
+        name: {h: [_over_best_rule(errors[h]) for errors in runs] for h in HORIZONS}
         for name, runs in record["results"].items()
     }
-    every = [ratio for found in ratios.values() for h in HORIZONS for ratio in found[h]]
-    later = [ratio for found in ratios.values() for h in HORIZONS[1:] for ratio in found[h]]
+    every = [ratio for errors in ratios.values() for h in HORIZONS for ratio in errors[h]]
+    later = [ratio for errors in ratios.values() for h in HORIZONS[1:] for ratio in errors[h]]
     seeds = len(record["seeds"])
     lines = [
         "## Simulated series of many kinds",
@@ -150,8 +150,8 @@ def kinds(record: Record) -> list[str]:
         "| | " + " | ".join(f"{h} ahead" for h in HORIZONS) + " |",
         "|---" * (len(HORIZONS) + 1) + "|",
     ]
-    for name, found in ratios.items():
-        cells = [", ".join(f"{ratio:.2f}" for ratio in found[h]) for h in HORIZONS]
+    for name, errors in ratios.items():
+        cells = [", ".join(f"{ratio:.2f}" for ratio in errors[h]) for h in HORIZONS]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return [*lines, ""]
 

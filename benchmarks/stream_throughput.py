@@ -117,16 +117,18 @@ def keyed(folder: Path, weights: str, keys: int, rounds: int, hidden: str) -> di
     lines = keys * rounds
     write_keyed_feed(folder / "feed.csv", keys, rounds)
     marks = [int(share * lines) for share in (0.5, 0.75, 0.9, 0.98)]
-    found = run_command(folder, lines, marks, *options)
+    measured = run_command(folder, lines, marks, *options)
     return {
         "weights": weights,
         "keys": keys,
         "hidden": hidden,
         "lines": lines,
-        "seconds": found["seconds"],
-        "lines_per_second_after_start": round((lines - 1) / (found["seconds"] - start["seconds"])),
-        "lines_per_processor_second_after_start": round((lines - 1) / (found["user_seconds"] - start["user_seconds"])),
-        "megabytes": max((at["megabytes"] for at in found["memory"]), default=None),
+        "seconds": measured["seconds"],
+        "lines_per_second_after_start": round((lines - 1) / (measured["seconds"] - start["seconds"])),
+        "lines_per_processor_second_after_start": round(
+            (lines - 1) / (measured["user_seconds"] - start["user_seconds"])
+        ),
+        "megabytes": max((at["megabytes"] for at in measured["memory"]), default=None),
     }
 
 
@@ -152,7 +154,7 @@ def measure(lines: int) -> dict[str, Any]:
         place = Path(folder)
         bare = bare_step()
         start = run(1, place, [])
-        found = run(lines, place, [int(share * lines) for share in SHARES])
+        measured = run(lines, place, [int(share * lines) for share in SHARES])
         horizons, in_processor_time = {}, {}
         for horizon in (1, 24):
             ahead = run(lines, place, [], "--horizon", str(horizon))
@@ -160,16 +162,16 @@ def measure(lines: int) -> dict[str, Any]:
             used = ahead["user_seconds"] - start["user_seconds"]
             in_processor_time[str(horizon)] = round((lines - 1) / used)
         many = measure_many(place)
-    after_start = (lines - 1) / (found["seconds"] - start["seconds"])
-    in_processor = (lines - 1) / (found["user_seconds"] - start["user_seconds"])
+    after_start = (lines - 1) / (measured["seconds"] - start["seconds"])
+    in_processor = (lines - 1) / (measured["user_seconds"] - start["user_seconds"])
     return {
         "loadavg": round(load, 2),
         "columns": COLUMNS,
         "hidden": [32, 32],
         "lines": lines,
         "start_seconds": start["seconds"],
-        **found,
-        "lines_per_second": round(lines / found["seconds"]),
+        **measured,
+        "lines_per_second": round(lines / measured["seconds"]),
         "lines_per_second_after_start": round(after_start),
         "lines_per_processor_second_after_start": round(in_processor),
         "bare_step_microseconds": bare,

@@ -45,13 +45,13 @@ SMOOTH = 50
 
 def errors(model: str, setting: dict[str, Any], season: int, seed: int, data: Rows) -> np.ndarray:
     """(len(data) − 1,) the absolute error of each forecast; infinite from the step at which the model failed."""
-    found = np.full(len(data) - 1, np.inf)
+    distances = np.full(len(data) - 1, np.inf)
     try:
-        for t, guess in enumerate(forecasts(model, setting, season, seed, data)):
-            found[t] = abs(guess - data[t + 1][1])
+        for t, predicted in enumerate(forecasts(model, setting, season, seed, data)):
+            distances[t] = abs(predicted - data[t + 1][1])
     except (OverflowError, ptncn.streaming.StreamError):
         pass
-    return np.where(np.isfinite(found), found, np.inf)
+    return np.where(np.isfinite(distances), distances, np.inf)
 
 
 def tune(model: str, stream: str) -> dict[str, Any]:
@@ -81,8 +81,8 @@ def tried(model: str, setting: dict[str, Any], stream: str) -> float:
     spec = STREAMS[stream]
     draws = [rows(stream, seed) for seed in VALIDATION] if spec.random else [rows(stream, 0)[: spec.tuned]]
     skipped = spec.tuned if spec.random else spec.tuned // 2
-    found = [errors(model, setting, spec.season, 0, data)[skipped:].mean() for data in draws]
-    return min(float(np.mean(found)), 1e9)
+    means = [errors(model, setting, spec.season, 0, data)[skipped:].mean() for data in draws]
+    return min(float(np.mean(means)), 1e9)
 
 
 def run(model: str, stream: str) -> dict[str, Any]:
@@ -91,18 +91,18 @@ def run(model: str, stream: str) -> dict[str, Any]:
     np.seterr(all="ignore")
     setting, spec = tune(model, stream), STREAMS[stream]
     chance = spec.random or model in NETWORKS
-    found = []
+    runs = []
     for seed in SEEDS[stream == "switch"] if chance else [0]:
-        found.append(errors(model, setting, spec.season, seed, rows(stream, seed)))
-    scored = [float(each[spec.tuned :].mean()) for each in found]
+        runs.append(errors(model, setting, spec.season, seed, rows(stream, seed)))
+    scored = [float(each[spec.tuned :].mean()) for each in runs]
     result = {
         "setting": setting,
         "mae": statistics.mean(scored),
         "sd": statistics.stdev(scored) if len(scored) > 1 else None,
-        "rmse": float(np.sqrt(np.mean([np.square(each[spec.tuned :]) for each in found]))),
+        "rmse": float(np.sqrt(np.mean([np.square(each[spec.tuned :]) for each in runs]))),
     }
     if stream == "switch":
-        result["recovery"] = [recovery(np.mean(found, axis=0), k * REGIME) for k in (1, 2)]
+        result["recovery"] = [recovery(np.mean(runs, axis=0), k * REGIME) for k in (1, 2)]
     return result
 
 
@@ -133,7 +133,7 @@ def cost(model: str, setting: dict[str, Any], count: int = 1000) -> float:
 def measure(workers: int) -> dict[str, Any]:
     """The comparison without the times."""
     load = os.getloadavg()[0]
-    found = run_all(workers)
+    by_run = run_all(workers)
     return {
         "command": "python benchmarks/streams.py",
         **about(),
@@ -153,7 +153,7 @@ def measure(workers: int) -> dict[str, Any]:
             }
             for name, spec in STREAMS.items()
         },
-        "results": {model: {stream: found[f"{model} on {stream}"] for stream in STREAMS} for model in MODELS},
+        "results": {model: {stream: by_run[f"{model} on {stream}"] for stream in STREAMS} for model in MODELS},
     }
 
 
@@ -163,14 +163,14 @@ def run_all(workers: int) -> dict[str, Any]:
         json.dumps({"grids": GRIDS, "usual": USUAL, "trials": TRIALS, "seeds": [len(SEEDS[True]), len(SEEDS[False])]})
     )
     kept = json.loads(PARTIAL.read_text(encoding="utf-8")) if PARTIAL.exists() else {}
-    found = kept["found"] if kept.get("of") == same else {}
-    pairs = [pair for pair in product(MODELS, reversed(STREAMS)) if " on ".join(pair) not in found]
+    done = kept["found"] if kept.get("of") == same else {}
+    pairs = [pair for pair in product(MODELS, reversed(STREAMS)) if " on ".join(pair) not in done]
     with ProcessPoolExecutor(max_workers=workers) as pool:
         jobs = {pool.submit(run, *pair): " on ".join(pair) for pair in pairs}
         for job in track(as_completed(jobs), description="models on streams", total=len(jobs)):
-            found[jobs[job]] = job.result()
-            PARTIAL.write_text(json.dumps({"of": same, "found": found}), encoding="utf-8")
-    return found
+            done[jobs[job]] = job.result()
+            PARTIAL.write_text(json.dumps({"of": same, "found": done}), encoding="utf-8")
+    return done
 
 
 def times(record: dict[str, Any]) -> dict[str, Any]:

@@ -64,11 +64,11 @@ def variants() -> list[dict[str, Any]]:
 
 def table(record: dict[str, Any]) -> str:
     """Markdown: a row for each activation, a column for each kind of teaching."""
-    found = {(row["activation"], row["teaching"]): sum(row["errors"]) / len(row["errors"]) for row in record["rows"]}
+    means = {(row["activation"], row["teaching"]): sum(row["errors"]) / len(row["errors"]) for row in record["rows"]}
     names = [*TEACHING, *(f"small, reach {reach:g}" for reach in REACHES)]
     lines = [f"| activation | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
     for activation in UNITS:
-        cells = [f"{found[activation, name]:.4f}" if (activation, name) in found else "" for name in names]
+        cells = [f"{means[activation, name]:.4f}" if (activation, name) in means else "" for name in names]
         lines.append(f"| `{activation}` | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -79,8 +79,8 @@ def start_parser(about: str | None) -> argparse.ArgumentParser:
 
 def chosen_options(arguments: argparse.Namespace, **defaults: Any) -> dict[str, Any]:
     """Options of the network: the preset and the changes of the command line."""
-    given = dict(option.split("=", 1) for option in arguments.option)
-    chosen = {name: json.loads(value) for name, value in given.items()}
+    texts = dict(option.split("=", 1) for option in arguments.option)
+    chosen = {name: json.loads(value) for name, value in texts.items()}
     return {"preset": "best", "seed": arguments.seed, **defaults, **chosen}
 
 

@@ -178,8 +178,8 @@ def endurance(folder: Path) -> str:
 
 def by_kind(records: dict[str, Record]) -> dict[str, dict[str, Record]]:
     """The records of each kind of data, without kinds that have none."""
-    found = {kind: {name: each for name, each in sorted(records.items()) if each["data"] == kind} for kind in TITLES}
-    return {kind: chosen for kind, chosen in found.items() if chosen}
+    by_data = {kind: {name: each for name, each in sorted(records.items()) if each["data"] == kind} for kind in TITLES}
+    return {kind: chosen for kind, chosen in by_data.items() if chosen}
 
 
 def make_page(folder: Path) -> str:

@@ -30,15 +30,15 @@ def queue(n: int, places: Places, window: int, draw: Draw) -> np.ndarray:
     fault, kinds = broken(n, places, window, draw), draw.integers(3, size=len(places) + 1)
     y, waiting = np.zeros(n), 0.0
     for t in range(n):
-        served, came = capacity, draw.poisson(arrivals[t]) * draw.gamma(20, 1 / 20)
+        served, arrived = capacity, draw.poisson(arrivals[t]) * draw.gamma(20, 1 / 20)
         if draw.random() < 0.004:
-            came += draw.exponential(capacity)
+            arrived += draw.exponential(capacity)
         if fault[t]:
             kind = kinds[fault[t]]
             served *= draw.uniform(0.3, 0.6) if kind == 0 else 1.0
-            came *= 1.8 if kind == 1 else 0.1 if kind == 2 else 1.0
-        waiting = min(max(0.0, 0.6 * waiting + came - served), 5000.0)
-        y[t] = 5 + 0.3 * came + waiting + draw.normal()
+            arrived *= 1.8 if kind == 1 else 0.1 if kind == 2 else 1.0
+        waiting = min(max(0.0, 0.6 * waiting + arrived - served), 5000.0)
+        y[t] = 5 + 0.3 * arrived + waiting + draw.normal()
     return np.round(np.maximum(y, 0), 1)
 
 

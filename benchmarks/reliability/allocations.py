@@ -35,11 +35,11 @@ def measure(steps: int) -> dict[str, Any]:
     library = ctypes.CDLL(None)
     library.mallinfo2.restype = Mallinfo
     gc.collect()
-    found = library.mallinfo2()
+    info = library.mallinfo2()
     return {
         "steps": steps,
-        "allocated_megabytes": round((found.uordblks + found.hblkhd) / 1e6, 3),
-        "free_megabytes": round(found.fordblks / 1e6, 3),
+        "allocated_megabytes": round((info.uordblks + info.hblkhd) / 1e6, 3),
+        "free_megabytes": round(info.fordblks / 1e6, 3),
         "resident_megabytes": round(resident_memory() / 1e6, 1),
         "python_blocks": sys.getallocatedblocks(),
     }

@@ -53,8 +53,8 @@ def build(compiler: str) -> list[Path]:
 
 
 def _library(compiler: str, name: str) -> Path:
-    asked = subprocess.run([compiler, f"-print-file-name={name}"], check=True, capture_output=True, text=True)
-    return Path(asked.stdout.strip()).resolve(strict=True)
+    completed = subprocess.run([compiler, f"-print-file-name={name}"], check=True, capture_output=True, text=True)
+    return Path(completed.stdout.strip()).resolve(strict=True)
 
 
 def environment(first: list[Path]) -> dict[str, str]:
@@ -81,24 +81,24 @@ def run_tests(env: dict[str, str]) -> dict[str, Any]:
 
 def show_reports() -> int:
     """Print the sanitizers' findings; return how many processes they ended."""
-    found = sorted(REPORTS.iterdir())
-    for path in found:
+    reports = sorted(REPORTS.iterdir())
+    for path in reports:
         print(path.read_text(encoding="utf-8", errors="replace"))
-    return len(found)
+    return len(reports)
 
 
 def main() -> int:
-    given = parser(__doc__, 10_000)
-    given.add_argument("--compiler", default=os.environ.get("CC", "gcc"))
-    given.add_argument("--only", choices=("tests", "walk"), help="run only one of the two parts")
-    options = given.parse_args()
+    arguments = parser(__doc__, 10_000)
+    arguments.add_argument("--compiler", default=os.environ.get("CC", "gcc"))
+    arguments.add_argument("--only", choices=("tests", "walk"), help="run only one of the two parts")
+    options = arguments.parse_args()
     started, env = time.time(), environment(build(options.compiler))
     for name in LIBRARIES:
         subprocess.run([sys.executable, "-c", CHECK, f"_{name}"], env=env, cwd=COPY, check=True)
     if options.only != "walk":
-        found = run_tests(env)
-        record("asan", options, {**found, "libraries": LIBRARIES, "sanitizers": env["PTNCN_SANITIZERS"]}, started)
-        if found["code"] or found["reports"]:
+        results = run_tests(env)
+        record("asan", options, {**results, "libraries": LIBRARIES, "sanitizers": env["PTNCN_SANITIZERS"]}, started)
+        if results["code"] or results["reports"]:
             return 1
     if options.only == "tests":
         return 0

@@ -45,7 +45,7 @@ def drift(
         weight.data.mul_(1 + torch.finfo(dtype).eps * torch.randint(-1, 2, weight.shape, generator=chance).to(dtype))
     networks = (kernel, plain, nudged)
     states = [network.begin(1) for network in networks]
-    found: dict[str, Any] = {"one_step": 0.0, "kernel": {}, "nudged": {}}
+    results: dict[str, Any] = {"one_step": 0.0, "kernel": {}, "nudged": {}}
     for number in range(1, steps + 1):
         x = torch.rand(1, 8, generator=chance, dtype=torch.float64).to(dtype)
         follower.restore(kernel.snapshot())
@@ -53,16 +53,16 @@ def drift(
         for network, state in zip(networks, states, strict=True):
             network.step(x, state)
         follower.step(x, start)
-        found["one_step"] = max(found["one_step"], distance(kernel, follower))
+        results["one_step"] = max(results["one_step"], distance(kernel, follower))
         if number in shown:
-            found["kernel"][str(number)] = distance(kernel, plain)
-            found["nudged"][str(number)] = distance(nudged, plain)
-    return found
+            results["kernel"][str(number)] = distance(kernel, plain)
+            results["nudged"][str(number)] = distance(nudged, plain)
+    return results
 
 
 def drift_in_both_precisions(optimizer: str, seed: int) -> dict[str, Any]:
     """Over several seeds: geometric means of the distances, the largest after the last step, and growth per step."""
-    found: dict[str, Any] = {"optimizer": optimizer, "seeds": SEEDS}
+    results: dict[str, Any] = {"optimizer": optimizer, "seeds": SEEDS}
     for dtype in (torch.float32, torch.float64):
         runs = [drift(optimizer, EARLY[-1], seed + number, EARLY, dtype) for number in range(SEEDS)]
         own: dict[str, Any] = {"one_step": max(run["one_step"] for run in runs)}
@@ -71,16 +71,16 @@ def drift_in_both_precisions(optimizer: str, seed: int) -> dict[str, Any]:
             own[who] = {str(at): mean for at, mean in zip(EARLY, means, strict=True)}
             own[f"{who}_largest"] = max(run[who][str(EARLY[-1])] for run in runs)
             own[f"{who}_growth"] = (means[-1] / means[0]) ** (1 / (EARLY[-1] - EARLY[0]))
-        found[str(dtype).removeprefix("torch.")] = own
-    return found
+        results[str(dtype).removeprefix("torch.")] = own
+    return results
 
 
 def main() -> None:
     options = parser(__doc__, max(SHOWN)).parse_args()
     started = time.time()
-    found = {name: drift(name, options.count, options.seed) for name in OPTIMIZERS}
+    results = {name: drift(name, options.count, options.seed) for name in OPTIMIZERS}
     both = drift_in_both_precisions("adafactor", options.seed)
-    record("divergence", options, {"lr": LR, "optimizers": found, "precisions": both}, started)
+    record("divergence", options, {"lr": LR, "optimizers": results, "precisions": both}, started)
 
 
 if __name__ == "__main__":

@@ -84,16 +84,18 @@ def run(count: int, seed: int, work: Path) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    given = parser(__doc__, 10_000_000)
-    given.add_argument("--work", type=Path, default=Path("build") / "endurance", help="folder for intermediate results")
-    options = given.parse_args()
+    arguments = parser(__doc__, 10_000_000)
+    arguments.add_argument(
+        "--work", type=Path, default=Path("build") / "endurance", help="folder for intermediate results"
+    )
+    options = arguments.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     started = time.time()
     blocks = run(options.count, options.seed, options.work)
     tenth = max(1, len(blocks) // 10)
     ratios = [block["microseconds"] / block["fresh_microseconds"] for block in blocks]
-    found = {
+    summary = {
         "steps": blocks[-1]["steps"],
         "finite": all(block["finite"] for block in blocks),
         "slow_down": round(statistics.median(ratios[-tenth:]) / statistics.median(ratios[:tenth]), 3),
@@ -104,7 +106,7 @@ def main() -> None:
         "mse_last_tenth": round(statistics.mean(block["mse"] for block in blocks[-tenth:]), 4),
         "blocks": blocks[:: max(1, len(blocks) // 20)],
     }
-    record("endurance", options, found, started)
+    record("endurance", options, summary, started)
 
 
 if __name__ == "__main__":

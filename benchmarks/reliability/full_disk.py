@@ -94,7 +94,7 @@ def main() -> None:
                 continue
             results.append(result)
             print(len(results), {key: value for key, value in result.items() if key != "said"}, flush=True)
-    found = {
+    summary = {
         "moments": len(results),
         "noticed": sum(result["code"] != 0 for result in results),
         "checkpoint_good": sum(result["good"] for result in results),
@@ -104,7 +104,7 @@ def main() -> None:
         "problems": [each for each in results if not (each["good"] and each["prefix"] and each["same"])],
         "said": sorted({result["said"].strip().rpartition("\n")[2].rpartition(": ")[2] for result in results}),
     }
-    record("full-disk", options, found, started)
+    record("full-disk", options, summary, started)
 
 
 if __name__ == "__main__":

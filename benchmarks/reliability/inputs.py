@@ -122,10 +122,12 @@ def _done(name: str, out: Path) -> set[int]:
 
 
 def main() -> None:
-    given = parser(__doc__, 1_000_000)
-    given.add_argument("--worker", nargs=2, metavar=("READER", "CHUNKS"), help="for this program itself")
-    given.add_argument("--work", type=Path, default=Path("build") / "inputs", help="folder for intermediate results")
-    options = given.parse_args()
+    command_line = parser(__doc__, 1_000_000)
+    command_line.add_argument("--worker", nargs=2, metavar=("READER", "CHUNKS"), help="for this program itself")
+    command_line.add_argument(
+        "--work", type=Path, default=Path("build") / "inputs", help="folder for intermediate results"
+    )
+    options = command_line.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     if options.worker:
         work(options.worker[0], options.seed, [int(each) for each in options.worker[1].split(",")], options.work)
@@ -149,21 +151,21 @@ def main() -> None:
 
 def _summarise(options: Any, crashes: list[dict[str, Any]], started: float) -> None:
     lines = done_chunks(options.work)
-    found: dict[str, Any] = {"inputs": 0, "readers": {}, "crashes": crashes, "findings": []}
+    summary: dict[str, Any] = {"inputs": 0, "readers": {}, "crashes": crashes, "findings": []}
     for name in SHARES:
         own = [line for line in lines if line["reader"] == name]
         total = {key: sum(line.get(key, 0) for line in own) for key in ("accepted", "refused", "wrong", "crashed")}
         grown = max(line.get("grown", 0) for line in own)
         commits = sorted({line.get("commit", "unknown") for line in own})
-        found["readers"][name] = {
+        summary["readers"][name] = {
             "inputs": sum(total.values()),
             **total,
             "peak_rose_megabytes": grown,
             "commits": commits,
         }
-        found["inputs"] += sum(total.values())
-        found["findings"] += [each for line in own for each in line["findings"]][:20]
-    record("inputs", options, found, started)
+        summary["inputs"] += sum(total.values())
+        summary["findings"] += [each for line in own for each in line["findings"]][:20]
+    record("inputs", options, summary, started)
 
 
 if __name__ == "__main__":

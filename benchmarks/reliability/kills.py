@@ -43,12 +43,12 @@ COMMANDS: dict[str, Callable[[Path], list[object]]] = {"stream": stream, "train"
 
 def outcome(folder: Path) -> dict[str, bytes]:
     """All results of a command, without intermediate checkpoints and without the times in records."""
-    found = {}
+    contents = {}
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
         if path.is_file() and inside.parts[0] not in ("runs", "c.ckpt", "log"):
-            found[str(inside)] = _without_times(path) if path.suffix == ".json" else path.read_bytes()
-    return found
+            contents[str(inside)] = _without_times(path) if path.suffix == ".json" else path.read_bytes()
+    return contents
 
 
 def _without_times(path: Path) -> bytes:
@@ -65,24 +65,24 @@ def campaign(name: str, count: int, seed: int, where: Path) -> Iterator[dict[str
     if Command(COMMANDS[name](folder), folder / "log").wait() != 0:
         raise RuntimeError((folder / "log").read_text())
     seconds, whole = time.monotonic() - started, outcome(folder)
-    found: dict[str, Any] = {"kills": 0, "identical": 0, "before_a_checkpoint": 0, "left_over": 0, "problems": []}
-    while found["kills"] < count:
+    summary: dict[str, Any] = {"kills": 0, "identical": 0, "before_a_checkpoint": 0, "left_over": 0, "problems": []}
+    while summary["kills"] < count:
         shutil.rmtree(folder)
         folder.mkdir()
         process, moment = Command(COMMANDS[name](folder), folder / "log"), rng.uniform(0, seconds)
         if process.wait(moment) is not None or not process.kill():
             seconds *= 0.95  # it ended before the signal
             continue
-        found["kills"] += 1
-        found["before_a_checkpoint"] += not (_checkpoints(folder) or _finished(folder))
-        found["left_over"] += len(list(folder.rglob(".*.part")))
+        summary["kills"] += 1
+        summary["before_a_checkpoint"] += not (_checkpoints(folder) or _finished(folder))
+        summary["left_over"] += len(list(folder.rglob(".*.part")))
         again = Command([*COMMANDS[name](folder), "--resume"], folder / "log")
         same = again.wait() == 0 and _same(outcome(folder), whole)
-        found["identical"] += same
+        summary["identical"] += same
         if not same:
-            found["problems"].append({"kill": found["kills"], "moment": moment, "said": again.said()[-2000:]})
-        if found["kills"] % 10 == 0 or found["kills"] == count:
-            yield found
+            summary["problems"].append({"kill": summary["kills"], "moment": moment, "said": again.said()[-2000:]})
+        if summary["kills"] % 10 == 0 or summary["kills"] == count:
+            yield summary
 
 
 def _checkpoints(folder: Path) -> list[Path]:
@@ -99,20 +99,20 @@ def _same(one: dict[str, bytes], other: dict[str, bytes]) -> bool:
 
 
 def main() -> None:
-    given = parser(__doc__, 100)
-    given.add_argument("--commands", default=",".join(COMMANDS), help="the commands to test")
-    options = given.parse_args()
+    arguments = parser(__doc__, 100)
+    arguments.add_argument("--commands", default=",".join(COMMANDS), help="the commands to test")
+    options = arguments.parse_args()
     warm_up()
     started = time.time()
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as temporary:
         for name in options.commands.split(","):
             where = Path(temporary) / name
             where.mkdir()
             write_feed(where / "feed.csv", 8_000, options.seed)
             for so_far in campaign(name, options.count, options.seed, where):
-                found[name] = so_far
-                record("kills", options, found, started)
+                results[name] = so_far
+                record("kills", options, results, started)
 
 
 if __name__ == "__main__":

@@ -125,12 +125,12 @@ class Parquet:
             pyarrow.table({"v": [index / 7 for index in range(50)]}),
             pyarrow.table({"l": [[1, 2], [], None], "t": [True, False, None]}),
         ]
-        found = []
+        contents = []
         for table, codec in zip(tables, ("none", "snappy", "zstd"), strict=True):
             buffer = io.BytesIO()
             pyarrow.parquet.write_table(table, buffer, compression=codec, row_group_size=2)
-            found.append(buffer.getvalue())
-        return found
+            contents.append(buffer.getvalue())
+        return contents
 
     def check(self, path: Path, data: bytes) -> None:
         """The rows must equal those of the whole table, read at once."""
@@ -155,7 +155,7 @@ class Checkpoints:
         import ptncn
         from ptncn.learners import make
 
-        found = []
+        contents = []
         options = {"ptncn": {"hidden_size": [3, 2]}, "lstm-tbptt": {"hidden_size": 2}, "esn-rls": {"hidden_size": 3}}
         for name in ("ptncn", "lstm-tbptt", "esn-rls", "mean"):
             learner = make(name, input_size=2, **options.get(name, {}))
@@ -163,9 +163,9 @@ class Checkpoints:
             for x in torch.rand(4, 2, 2):
                 learner.step(x, state)
             ptncn.save(path, learner, state, {"log": [1, None, 0.5, "é"]})
-            found.append(path.read_bytes())
-        self.good = set(found)
-        return found
+            contents.append(path.read_bytes())
+        self.good = set(contents)
+        return contents
 
     def check(self, path: Path, data: bytes) -> None:
         """Only unchanged files may be accepted; with a recomputed checksum, the learner must be able to learn."""
@@ -212,11 +212,11 @@ class Records:
         path = folder / "good.json"
         fields: dict[str, Any] = {"metrics": {"test": {"ce": 0.5}}, "notes": ["é"], "seconds": 1.5}
         Record(experiment="e", row="m", data="d", scale="smoke", seed=0, **fields).write(path)
-        found = [path.read_bytes()]
+        contents = [path.read_bytes()]
         return [
-            *found,
+            *contents,
             json.dumps({"schema": 1, "experiment": "e"}).encode(),
-            json.dumps(json.loads(found[0])).encode(),
+            json.dumps(json.loads(contents[0])).encode(),
         ]
 
     def check(self, path: Path, data: bytes) -> None:

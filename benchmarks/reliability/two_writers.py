@@ -21,9 +21,9 @@ def streams(count: int, seed: int, folder: Path) -> dict[str, int]:
     """Start a second `stream` while the first holds the checkpoint."""
     feed = folder / "feed.csv"
     write_feed(feed, 3_000, seed)
-    found = {"pairs": 0, "second_refused": 0, "first_undisturbed": 0}
+    counts = {"pairs": 0, "second_refused": 0, "first_undisturbed": 0}
     whole = b""
-    while found["pairs"] < count:
+    while counts["pairs"] < count:
         own = folder / f"{time.monotonic_ns()}"
         own.mkdir()
         options = ("--on-error", "skip", "--hidden", 8, "--checkpoint", own / "c.ckpt", "--checkpoint-every", 0.02)
@@ -41,10 +41,10 @@ def streams(count: int, seed: int, folder: Path) -> dict[str, int]:
             whole = (alone / "out.csv").read_bytes()
         if late:  # the first ended before the second started
             continue
-        found["pairs"] += 1
-        found["second_refused"] += second.code == 1 and "is writing this checkpoint already" in second.said()
-        found["first_undisturbed"] += first.code == 0 and (own / "out.csv").read_bytes() == whole
-    return found
+        counts["pairs"] += 1
+        counts["second_refused"] += second.code == 1 and "is writing this checkpoint already" in second.said()
+        counts["first_undisturbed"] += first.code == 0 and (own / "out.csv").read_bytes() == whole
+    return counts
 
 
 def savers(seed: int, folder: Path) -> dict[str, int]:
@@ -83,11 +83,11 @@ def main() -> None:
     warm_up()
     started = time.time()
     with tempfile.TemporaryDirectory() as folder:
-        found = {
+        results = {
             "savers": savers(options.seed, Path(folder)),
             "streams": streams(options.count, options.seed, Path(folder)),
         }
-    record("two-writers", options, found, started)
+    record("two-writers", options, results, started)
 
 
 if __name__ == "__main__":

@@ -270,13 +270,13 @@ def main() -> int:
                 failures.append(f"seed {seed}: {type(error).__name__}: {error}")
                 print(failures[-1], flush=True)
             if number % 500 == 0 or number == options.count:
-                found = {
+                results = {
                     "sequences": number,
                     "failures": failures,
                     "calls": dict(sorted(counts.items())),
                     "sanitizers": os.environ.get("PTNCN_SANITIZERS", "none"),
                 }
-                record("walk", options, found, started)
+                record("walk", options, results, started)
     return int(bool(failures))
 
 

@@ -97,11 +97,11 @@ class DryNeighbours:
         sizes |= {below: sum(part.nbytes for part in down)} if below >= 0 and down else {}
         number = ranks.note_sent(sizes)
         awaited = [[peer, number] for peer, widths in ((below, from_below), (above, from_above)) if widths]
-        came = [[like.new_zeros(rows, width) for width in side] for side in (from_below, from_above)]
+        received = [[like.new_zeros(rows, width) for width in side] for side in (from_below, from_above)]
 
         def wait() -> tuple[list[Tensor], list[Tensor]]:
             ranks.note_wait(awaited)
-            return came[0], came[1]
+            return received[0], received[1]
 
         return wait
 

@@ -22,7 +22,7 @@ import time
 from typing import Any
 
 import torch
-from launch import RESULTS, found, write
+from launch import RESULTS, run_ranks, write
 
 from ptncn import PTNCN
 from ptncn.distributed import DataParallel, LayerParallel, Ranks, connect
@@ -196,7 +196,7 @@ def main() -> None:
         chosen = ["--steps", str(arguments.steps), "--seeds", str(seed), "--kinds", *arguments.kinds]
         chosen += ["--cases", *arguments.cases] if arguments.cases else []
         began = time.monotonic()
-        lines = [line for rank in found(count, __file__, *chosen) for line in rank]
+        lines = [line for rank in run_ranks(count, __file__, *chosen) for line in rank]
         for kind in arguments.kinds:
             about = {"ranks": count, "kind": kind, "seed": seed}
             run = about | summary([line for line in lines if line[1] == kind], seed, arguments.steps)

@@ -101,15 +101,15 @@ def main() -> None:
         expected = alone.result()
         for number in range(arguments.kills):
             training = Training(folder, data, arguments.ranks, arguments.seed, sizes)
-            found = kill_one(training, chance, launcher_too=number % 3 == 2)
-            found["same"] = training.result() == expected
-            rounds.append(found)
-            print(json.dumps(found), flush=True)
+            result = kill_one(training, chance, launcher_too=number % 3 == 2)
+            result["same"] = training.result() == expected
+            rounds.append(result)
+            print(json.dumps(result), flush=True)
             shutil.rmtree(folder)
-    hit = [found for found in rounds if not found["killed"].startswith("nothing")]
+    hit = [result for result in rounds if not result["killed"].startswith("nothing")]
     record = {"ranks": arguments.ranks, "seed": arguments.seed, "kills": len(hit)}
-    record |= {"same_bits": sum(found["same"] for found in hit)}
-    record |= {"ranks_left": sum(found.get("ranks_left", 0) for found in hit), "rounds": rounds}
+    record |= {"same_bits": sum(result["same"] for result in hit)}
+    record |= {"ranks_left": sum(result.get("ranks_left", 0) for result in hit), "rounds": rounds}
     print(f"{record['kills']} kills, same bits after {record['same_bits']}, {record['ranks_left']} ranks left over")
     write("killed-rank", record)
 

@@ -52,7 +52,7 @@ def ranks(
     return [(process.returncode, *words) for process, words in zip(started, said, strict=True)]
 
 
-def found(count: int, program: Path | str, *arguments: str, where: Sequence[Place] = ()) -> list[list[Any]]:
+def run_ranks(count: int, program: Path | str, *arguments: str, where: Sequence[Place] = ()) -> list[list[Any]]:
     """What each rank printed, one JSON value per line; if a rank fails, this program ends."""
     lines = []
     for code, printed, errors in ranks(count, program, *arguments, where=where):

@@ -39,8 +39,8 @@ class Cost:
     def fit(cls, points: list[list[float]]) -> Cost:
         """A fit by least squares of relative errors, without negative values."""
         size, seconds = np.array(points).T
-        found, _ = nnls(np.stack([1 / seconds, size / seconds], 1), np.ones(len(seconds)))
-        return cls(*map(float, found))
+        coefficients, _ = nnls(np.stack([1 / seconds, size / seconds], 1), np.ones(len(seconds)))
+        return cls(*map(float, coefficients))
 
 
 def exchanging(ranks: int, count: int, size: float) -> list[list[Any]]:
@@ -145,8 +145,8 @@ class Model:
     def _fit(rows: list[dict[str, Any]]) -> np.ndarray:
         seconds = np.array([row["seconds"] for row in rows])
         matrix = np.array([features(row["units"], row["rows"], row["size"]) for row in rows])
-        found: np.ndarray = nnls(matrix / seconds[:, None], np.ones(len(seconds)))[0]
-        return found
+        coefficients: np.ndarray = nnls(matrix / seconds[:, None], np.ones(len(seconds)))[0]
+        return coefficients
 
     def one(self, units: int, rows: int) -> float:
         return float(self.alone @ features(units, rows, 1))
@@ -203,7 +203,7 @@ def most_ranks(model: Model, units: int, rows: int, link: Cost) -> str:
 
 def page(record: dict[str, Any]) -> str:
     rows, model = comparison(record), Model.fit(record)
-    errors = [abs(guess / seconds - 1) for *_, seconds, guess in rows]
+    errors = [abs(prediction / seconds - 1) for *_, seconds, prediction in rows]
     close = sum(error <= 0.15 for error in errors)
     lines = [
         f"{close} of {len(rows)} runs are predicted within 15 %; median error {np.median(errors):.0%}, largest "
@@ -213,8 +213,15 @@ def page(record: dict[str, Any]) -> str:
         "",
     ]
     lines += ["| network | ranks | kind | measured, ms | predicted, ms | error |", "|---|---|---|---|---|---|"]
-    for link, ranks, kind, seconds, guess in rows:
-        cells = [link, str(ranks), kind, f"{seconds * 1e3:.2f}", f"{guess * 1e3:.2f}", f"{guess / seconds - 1:+.0%}"]
+    for link, ranks, kind, seconds, prediction in rows:
+        cells = [
+            link,
+            str(ranks),
+            kind,
+            f"{seconds * 1e3:.2f}",
+            f"{prediction * 1e3:.2f}",
+            f"{prediction / seconds - 1:+.0%}",
+        ]
         lines.append(f"| {' | '.join(cells)} |")
     lines += [
         "",

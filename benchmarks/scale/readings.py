@@ -31,7 +31,7 @@ def expected(folder: Path, horizon: int) -> dict[tuple[str, int], dict]:
     """By device and number, the results of one process that reads all files in order."""
     from ptncn.streaming import open_source
 
-    found, counts = {}, {}
+    rows, counts = {}, {}
     whole = folder.parent / "all.csv"
     parts = [path.read_text().splitlines() for path in sorted(folder.glob("*.csv"))]
     whole.write_text("\n".join([parts[0][0], *(line for part in parts for line in part[1:])]) + "\n")
@@ -45,8 +45,8 @@ def expected(folder: Path, horizon: int) -> dict[tuple[str, int], dict]:
             row |= {name: out.forecast[step]["load"]}
             row |= {f"{name}_lower": out.lower[step]["load"], f"{name}_upper": out.upper[step]["load"]}
         row |= {name: getattr(out, name) for name in SCORES}
-        found[out.key, index] = {name: value for name, value in row.items() if value is not None}
-    return found
+        rows[out.key, index] = {name: value for name, value in row.items() if value is not None}
+    return rows
 
 
 def said(folder: Path) -> list[tuple[tuple[str, int], dict]]:

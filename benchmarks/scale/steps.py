@@ -21,7 +21,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from dry import dry_step, network
-from launch import RESULTS, found, others, write
+from launch import RESULTS, others, run_ranks, write
 from links import LINKS, places
 from torch import Tensor
 
@@ -162,16 +162,16 @@ def exchanges(ranks: Ranks) -> list[list[float]]:
                     time.sleep(float(pause))
                 mesh.finish(messages)
 
-            found = []
+            times = []
             longest = 2e-3 + count * size * len(ranks.peers) * 1e-7  # until everything has arrived
             for mesh._spin, pause in ((usual, 0.0), (0.0, longest), (0.0, 0.0)):
                 dist.barrier()
                 exchange(torch.tensor(0.0))
                 before = time.process_time()
                 seconds = timed(exchange, torch.full((REPEATS,), pause))
-                found += [seconds, (time.process_time() - before) / REPEATS]
+                times += [seconds, (time.process_time() - before) / REPEATS]
             mesh._spin = usual
-            taken[count, size].append((found[0], found[3], found[5]))
+            taken[count, size].append((times[0], times[3], times[5]))
     return [[*pattern, *map(median, zip(*samples, strict=True))] for pattern, samples in taken.items()]
 
 
@@ -212,12 +212,12 @@ def on_link(ranks: Ranks, arguments: argparse.Namespace) -> dict[str, Any]:
             rounds[kind] += [[together, busy(dry, frames, ranks), program]] if turn else []
     record["steps"] = {
         kind: {
-            "seconds": middle([together for together, *_ in found]),
-            "rounds": [together for together, *_ in found],
-            "busy": middle([used for _, used, _ in found]),
-            "program": middle_program([program for *_, program in found]),
+            "seconds": middle([together for together, *_ in triples]),
+            "rounds": [together for together, *_ in triples],
+            "busy": middle([used for _, used, _ in triples]),
+            "program": middle_program([program for *_, program in triples]),
         }
-        for kind, found in rounds.items()
+        for kind, triples in rounds.items()
     }
     return record
 
@@ -277,11 +277,11 @@ def main() -> None:
         with connect() as ranks:
             print(json.dumps(WHAT[arguments.what](ranks, arguments)), flush=True)
         return
-    given = [arguments.what]
+    flags = [arguments.what]
     for name in ("rows", "units", "layers", "inputs", "steps", "rounds", "preset", "split"):
-        given += [f"--{name}", str(getattr(arguments, name))]
+        flags += [f"--{name}", str(getattr(arguments, name))]
     if arguments.what != "links":
-        ((record,), *_) = found((arguments.ranks or [2])[0], __file__, *given)
+        ((record,), *_) = run_ranks((arguments.ranks or [2])[0], __file__, *flags)
         if arguments.what == "efficiency":
             print(f"efficiency {record['efficiency']:.3f}, {record['milliseconds']}; ", end="")
             print(f"a rank sends {record['bytes_a_step']:,.0f} bytes a step, ", end="")
@@ -302,7 +302,7 @@ def main() -> None:
         for count in arguments.ranks or (2, 3, 4):
             if arguments.link in (None, link.name):
                 with places(link, count) as where:
-                    by_rank = [rank[0] for rank in found(count, __file__, *given, where=where)]
+                    by_rank = [rank[0] for rank in run_ranks(count, __file__, *flags, where=where)]
                 about = {"link": link.name, "ranks": count, "burst": link.burst if link.rate else 0}
                 record["runs"][f"{link.name}, {count} ranks"] = {
                     **about,
@@ -312,7 +312,7 @@ def main() -> None:
                 steps = {kind: round(1e3 * step["seconds"], 2) for kind, step in by_rank[0]["steps"].items()}
                 print(link.name, count, steps, flush=True)
     if arguments.link in (None, "grid"):
-        ((record["grid"],),) = found(1, __file__, "grid", *given[1:])
+        ((record["grid"],),) = run_ranks(1, __file__, "grid", *flags[1:])
     write("links", record)
 
 

@@ -89,6 +89,6 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     if platform.system() == "Darwin":
-        asked = ["sysctl", "-n", "machdep.cpu.brand_string"]
-        return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+        query = ["sysctl", "-n", "machdep.cpu.brand_string"]
+        return subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
     return platform.processor() or "unknown"

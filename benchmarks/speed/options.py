@@ -29,12 +29,12 @@ def measure_options(
     budget: float, shapes: tuple[Shape, ...] = SHAPES, report: Callable[[str], None] = lambda line: None
 ) -> list[dict[str, Any]]:
     """Each {"option", "shape", "batch", "of", "plain_ms", "ms"}; "failed" with the reason replaces "ms"."""
-    found, share = [], budget / len(shapes) / 2
+    results, share = [], budget / len(shapes) / 2
     for shape in shapes:
         report(f"one thread and bfloat16 at {shape}, {2 * share:.0f} seconds")
-        found += [threads(shape, share), bfloat16(shape, share)]
+        results += [threads(shape, share), bfloat16(shape, share)]
     report(f"torch.compile at {shapes[0]}, at most {COMPILE_SECONDS:.0f} seconds")
-    return [*found, compiled(shapes[0])]
+    return [*results, compiled(shapes[0])]
 
 
 def measure_trace_memory(budget: float, shape: Shape = TEXT) -> list[dict[str, Any]]:

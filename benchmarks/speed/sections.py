@@ -53,21 +53,21 @@ def memory(record: dict[str, Any]) -> list[str]:
 def growth(record: dict[str, Any]) -> list[str]:
     if "growth" not in record:
         return []
-    found = record["growth"]
+    times = record["growth"]
     return [
         "## Growth",
         "",
         "Milliseconds per learning step (`ptncn-sgd`).",
         "",
-        *_growing("units, n-2xn at batch 20", found["units"]),
+        *_growing("units, n-2xn at batch 20", times["units"]),
         "",
-        f"For large n the time grows as n to the power {found['exponent_units']:.2f}.",
+        f"For large n the time grows as n to the power {times['exponent_units']:.2f}.",
         "",
-        *_growing("layers, of 500 units at batch 20", found["layers"]),
+        *_growing("layers, of 500 units at batch 20", times["layers"]),
         "",
-        f"A straight line through these has R² = {found['layers_r2']:.4f}.",
+        f"A straight line through these has R² = {times['layers_r2']:.4f}.",
         "",
-        *_growing("batch, 1000-2x1000", found["batch"]),
+        *_growing("batch, 1000-2x1000", times["batch"]),
     ]
 
 
@@ -105,11 +105,11 @@ def long_runs(record: dict[str, Any]) -> list[str]:
 
 
 def options(record: dict[str, Any]) -> list[str]:
-    found = [*record.get("options", []), *record.get("trace-memory", [])]
-    if not found:
+    rows_of_options = [*record.get("options", []), *record.get("trace-memory", [])]
+    if not rows_of_options:
         return []
     rows = []
-    for each in found:
+    for each in rows_of_options:
         where = f"{each['shape']}, batch {each['batch']}: `{each['of']}`"
         if "failed" in each:
             rows.append((each["option"], where, "", "", each["failed"]))
@@ -123,12 +123,12 @@ def options(record: dict[str, Any]) -> list[str]:
 
 
 def profiles(record: dict[str, Any]) -> list[str]:
-    found = [each for each in record.get("profile", []) if each]
-    if not found:
+    measured = [each for each in record.get("profile", []) if each]
+    if not measured:
         return []
     rows = [
         (f"{each['shape']}, batch {each['batch']}", f"{each['ms']:.3f}", *(f"{s:.1%}" for s in each["shares"].values()))
-        for each in found
+        for each in measured
     ]
     return [
         "## Where the time goes",
@@ -136,5 +136,5 @@ def profiles(record: dict[str, Any]) -> list[str]:
         "Shares of a `ptncn-sgd` step, by the kernel's own clock. The rest includes deferred updates (batch 1, large "
         "networks), errors, displacements, copies of states, and the interpreter.",
         "",
-        *markdown_table(("network", "ms", *found[0]["shares"]), rows),
+        *markdown_table(("network", "ms", *measured[0]["shares"]), rows),
     ]

@@ -27,9 +27,14 @@ Check = tuple[str, str, bool]
 
 def check_targets(record: dict[str, Any]) -> list[dict[str, Any]]:
     """{"target", "reached", "met"} for each target that the record has figures for."""
-    found = [*_row_targets(record["rows"]), *_memory_targets(record), *_growth_targets(record), *_long_targets(record)]
-    found += _trace_memory_targets(record)
-    return [{"target": target, "reached": reached, "met": bool(met)} for target, reached, met in found]
+    targets = [
+        *_row_targets(record["rows"]),
+        *_memory_targets(record),
+        *_growth_targets(record),
+        *_long_targets(record),
+    ]
+    targets += _trace_memory_targets(record)
+    return [{"target": target, "reached": reached, "met": bool(met)} for target, reached, met in targets]
 
 
 def find(rows: Sequence[Row], shape: Shape, name: str) -> Row | None:
