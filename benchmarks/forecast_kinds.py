@@ -215,9 +215,9 @@ def measure(y: np.ndarray, seasons: tuple[int, ...]) -> dict[str, dict[str, floa
     return results
 
 
-def ratios(found: dict[str, dict[str, float]]) -> dict[str, float]:
+def ratios(errors: dict[str, dict[str, float]]) -> dict[str, float]:
     """The forecaster's error divided by the error of the best rule, at each horizon."""
-    return {h: e["forecaster"] / min(v for name, v in e.items() if name != "forecaster") for h, e in found.items()}
+    return {h: e["forecaster"] / min(v for name, v in e.items() if name != "forecaster") for h, e in errors.items()}
 
 
 def main() -> None:

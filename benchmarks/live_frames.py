@@ -166,19 +166,20 @@ def learn(page: StreamPage) -> dict[str, float]:
     }
 
 
-def compare(found: list[dict[str, float]], alone: list[dict[str, float]]) -> dict[str, list[float]]:
+def compare(loaded: list[dict[str, float]], alone: list[dict[str, float]]) -> dict[str, list[float]]:
     """The difference in percent between each measurement and the run without a visitor in the same round, with its
     standard error; the server's time is given relative to the learner's."""
     differences = {
         "rows_a_second": [
-            100 * (a["rows_a_second"] / b["rows_a_second"] - 1) for a, b in zip(found, alone, strict=True)
+            100 * (a["rows_a_second"] / b["rows_a_second"] - 1) for a, b in zip(loaded, alone, strict=True)
         ],
         "learner_microseconds": [
-            100 * (a["learner_microseconds"] / b["learner_microseconds"] - 1) for a, b in zip(found, alone, strict=True)
+            100 * (a["learner_microseconds"] / b["learner_microseconds"] - 1)
+            for a, b in zip(loaded, alone, strict=True)
         ],
         "server_microseconds": [
             100 * (a["server_microseconds"] - b["server_microseconds"]) / b["learner_microseconds"]
-            for a, b in zip(found, alone, strict=True)
+            for a, b in zip(loaded, alone, strict=True)
         ],
     }
     return {

@@ -229,7 +229,7 @@ def bytes_(walk: Walk) -> None:
             )
             assert process.stderr is not None
             if live:
-                address = next(found[0] for line in process.stderr if (found := re.search(r"http://\S+/", line)))
+                address = next(match[0] for line in process.stderr if (match := re.search(r"http://\S+/", line)))
                 for window in (walk.window, walk.another()):
                     window.emulate(1280)
                     window.open(address)
@@ -248,11 +248,11 @@ def bytes_(walk: Walk) -> None:
     made = [[], []]  # type: list[list[tuple[Any, bytes]]]
     with serving(watched, start=False) as url:
         walk.open(url)
-        for page, found in zip((alone, watched), made, strict=True):
+        for page, published in zip((alone, watched), made, strict=True):
             for _ in range(200):
                 page.tick()
                 header, pixels = unpack(page.latest)
-                found.append((header["point"], pixels))
+                published.append((header["point"], pixels))
         walk.check("the page saw the world", lambda: walk.text("frames").startswith("200"))
     walk.check("200 frames of the world are the same bytes with and without a page", made[0] == made[1])
 

@@ -328,11 +328,11 @@ def compare(walk: Walk) -> None:
             costs = [runner.milliseconds for runner in page.runners]
             step = page.runners[0].learner.step
 
-            def slow(*given: Any, **more: Any) -> Any:
+            def slow(*arguments: Any, **more: Any) -> Any:
                 end = time.thread_time() + 0.02
                 while time.thread_time() < end:
                     pass
-                return step(*given, **more)
+                return step(*arguments, **more)
 
             page.runners[0].learner.step = slow  # type: ignore[method-assign]
             frames(page, 120)

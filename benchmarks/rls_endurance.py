@@ -32,14 +32,14 @@ def features(step: int, noise: Tensor) -> Tensor:
 
 
 def endure(steps: int, forgetting: float, ridge: float) -> dict[str, Any]:
-    chance = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     P = torch.eye(FEATURES, dtype=torch.float64) / ridge
     W, truth = torch.zeros(FEATURES, 1, dtype=torch.float64), torch.linspace(-1, 1, FEATURES, dtype=torch.float64)
     largest = asymmetry = worst = 0.0
     noises = torch.empty(0)
     for step in range(steps):
         if step % 10_000 == 0:
-            noises = torch.randn(10_000, 1, FEATURES, generator=chance, dtype=torch.float64)
+            noises = torch.randn(10_000, 1, FEATURES, generator=rng, dtype=torch.float64)
         row = features(step, noises[step % 10_000])
         target = row @ truth[:, None]
         worst = max(worst, abs(float(target - row @ W))) if step > PHASE else worst

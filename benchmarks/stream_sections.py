@@ -54,25 +54,25 @@ def ahead(record: Record) -> list[str]:
     return lines
 
 
-def _mae(found: Record) -> float:
-    return float(found["mae"])
+def _mae(errors: Record) -> float:
+    return float(errors["mae"])
 
 
 def _error(blocks: list[float]) -> float:
     return statistics.stdev(blocks) / len(blocks) ** 0.5
 
 
-def _alike(found: Record, other: Record) -> bool:
+def _alike(one: Record, other: Record) -> bool:
     """Whether two errors differ by less than two standard errors of their difference, over the parts of a stream."""
-    apart = [x - y for x, y in zip(found["blocks"], other["blocks"], strict=True)]
+    apart = [x - y for x, y in zip(one["blocks"], other["blocks"], strict=True)]
     return abs(statistics.mean(apart)) < 2 * _error(apart)
 
 
-def _cell(found: Record, best: Record) -> str:
-    text = f"{found['mae']:.3g} ± {_error(found['blocks']):.1g}"
-    if found is best:
+def _cell(own: Record, best: Record) -> str:
+    text = f"{own['mae']:.3g} ± {_error(own['blocks']):.1g}"
+    if own is best:
         return f"**{text}**"
-    return f"{text} ≈" if _alike(found, best) else text
+    return f"{text} ≈" if _alike(own, best) else text
 
 
 def _verdict(results: Record, names: list[str], complete: list[str]) -> str:

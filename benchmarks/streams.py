@@ -90,9 +90,9 @@ def run(model: str, stream: str) -> dict[str, Any]:
     torch.set_num_threads(1)
     np.seterr(all="ignore")
     setting, spec = tune(model, stream), STREAMS[stream]
-    chance = spec.random or model in NETWORKS
+    varies = spec.random or model in NETWORKS
     runs = []
-    for seed in SEEDS[stream == "switch"] if chance else [0]:
+    for seed in SEEDS[stream == "switch"] if varies else [0]:
         runs.append(errors(model, setting, spec.season, seed, rows(stream, seed)))
     scored = [float(each[spec.tuned :].mean()) for each in runs]
     result = {

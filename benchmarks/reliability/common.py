@@ -33,26 +33,26 @@ def parser(about: str | None, count: int) -> argparse.ArgumentParser:
     return arguments
 
 
-def record(campaign: str, given: argparse.Namespace, found: dict[str, Any], started: float) -> None:
+def record(campaign: str, options: argparse.Namespace, results: dict[str, Any], started: float) -> None:
     """Write the record of a campaign, including the current commit."""
-    options = {key: value for key, value in vars(given).items() if key in ("seed", "count")}
-    part = f" --only {given.only}" if getattr(given, "only", None) else ""
+    choices = {key: value for key, value in vars(options).items() if key in ("seed", "count")}
+    part = f" --only {options.only}" if getattr(options, "only", None) else ""
     tree = {
         "campaign": campaign,
-        "command": f"python benchmarks/reliability/{campaign.replace('-', '_')}.py --seed {given.seed} "
-        f"--count {given.count}{part}",
+        "command": f"python benchmarks/reliability/{campaign.replace('-', '_')}.py --seed {options.seed} "
+        f"--count {options.count}{part}",
         "commit": commit(),
-        **options,
+        **choices,
         "date": datetime.now(UTC).date().isoformat(),
         "seconds": round(time.time() - started, 1),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        **found,
+        **results,
     }
-    given.out.mkdir(parents=True, exist_ok=True)
-    path = given.out / f"{campaign}.json"
+    options.out.mkdir(parents=True, exist_ok=True)
+    path = options.out / f"{campaign}.json"
     path.write_text(json.dumps(tree, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(f"{path}: {json.dumps({key: value for key, value in found.items() if not isinstance(value, list)})}")
+    print(f"{path}: {json.dumps({key: value for key, value in results.items() if not isinstance(value, list)})}")
 
 
 def commit() -> str:

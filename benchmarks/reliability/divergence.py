@@ -38,16 +38,16 @@ def drift(
     kernel, plain, nudged, follower = (
         PTNCN(8, [20, 10], optimizer=optimizer, lr=LR, dtype=dtype, seed=seed) for _ in range(4)
     )
-    chance = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
     for network in (plain, nudged, follower):
         network.compiled = False
     for weight in nudged.parameters():
-        weight.data.mul_(1 + torch.finfo(dtype).eps * torch.randint(-1, 2, weight.shape, generator=chance).to(dtype))
+        weight.data.mul_(1 + torch.finfo(dtype).eps * torch.randint(-1, 2, weight.shape, generator=rng).to(dtype))
     networks = (kernel, plain, nudged)
     states = [network.begin(1) for network in networks]
     results: dict[str, Any] = {"one_step": 0.0, "kernel": {}, "nudged": {}}
     for number in range(1, steps + 1):
-        x = torch.rand(1, 8, generator=chance, dtype=torch.float64).to(dtype)
+        x = torch.rand(1, 8, generator=rng, dtype=torch.float64).to(dtype)
         follower.restore(kernel.snapshot())
         start = states[0].clone()
         for network, state in zip(networks, states, strict=True):

@@ -41,22 +41,22 @@ class Walk:
     """One sequence of calls."""
 
     def __init__(self, seed: int, folder: Path, counts: Counter[str]) -> None:
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.numbers = torch.Generator().manual_seed(seed)
         self.folder = folder
         self.counts = counts
-        queues = self.chance.random() < 0.5  # small matrices take the code path of large ones
+        queues = self.rng.random() < 0.5  # small matrices take the code path of large ones
         factors.LARGE, backend.SMALL = (0, 0) if queues else (LARGE, SMALL)
         self.inputs, options = self.draw_network()
-        self.dtype = self.chance.choice([torch.float64, torch.float32])
+        self.dtype = self.rng.choice([torch.float64, torch.float32])
         make = lambda: PTNCN(self.inputs, dtype=self.dtype, seed=seed % 1000, **options)  # noqa: E731
         self.fast, self.plain = make(), make()
         self.plain.compiled = False
-        self.threads_each = self.chance.choice([1, 1, 2, 3])
+        self.threads_each = self.rng.choice([1, 1, 2, 3])
         self.begin()
 
     def draw_network(self) -> tuple[int, dict[str, Any]]:
-        pick = self.chance.choice
+        pick = self.rng.choice
         layers = pick([1, 1, 2, 3])
         options: dict[str, Any] = {
             "hidden_sizes": [pick([1, 2, 3, 7, 16, 17, 33]) for _ in range(layers)],
@@ -85,16 +85,16 @@ class Walk:
     # Calls
 
     def begin(self) -> None:
-        self.rows = self.chance.choice([1, 1, 1, 2, 3, 4, 5, 9, 20])
+        self.rows = self.rng.choice([1, 1, 1, 2, 3, 4, 5, 9, 20])
         self.state, self.twin = self.fast.begin(self.rows), self.plain.begin(self.rows)
 
     def observe(self) -> torch.Tensor:
         return torch.rand(self.rows, self.inputs, generator=self.numbers, dtype=torch.float64).to(self.dtype)
 
     def step(self) -> None:
-        learn, masked = self.chance.random() < 0.8, self.chance.random() < 0.3
+        learn, masked = self.rng.random() < 0.8, self.rng.random() < 0.3
         mask = torch.rand(self.rows, generator=self.numbers) < 0.6 if masked else None
-        for _ in range(self.chance.choice([1, 2, 9])):
+        for _ in range(self.rng.choice([1, 2, 9])):
             x = self.observe()
             torch.set_num_threads(self.threads_each)
             out = self.fast.step(x, self.state, learn=learn, mask=mask)
@@ -168,7 +168,7 @@ class Walk:
             vector_to_parameters(parameters_to_vector(net.parameters()) * 0.9, net.parameters())
 
     def rebind_one(self) -> None:
-        name = self.chance.choice(sorted(self.fast._parameters))
+        name = self.rng.choice(sorted(self.fast._parameters))
         for net in (self.fast, self.plain):
             weight = net._parameters[name]
             assert weight is not None
@@ -182,7 +182,7 @@ class Walk:
 
     def swap_weights(self) -> None:
         self.plain.load_state_dict(self.fast.state_dict())
-        self.fast.load_state_dict(deepcopy(self.plain.state_dict()), assign=self.chance.random() < 0.5)
+        self.fast.load_state_dict(deepcopy(self.plain.state_dict()), assign=self.rng.random() < 0.5)
 
     def convert(self) -> None:
         self.sync()  # a true difference would also show in double precision
@@ -202,7 +202,7 @@ class Walk:
             lambda: self.fast.step(torch.full((self.rows, self.inputs), float("nan")), self.state),
         ]
         try:
-            self.chance.choice(calls)()
+            self.rng.choice(calls)()
         except ValueError:
             return
         raise AssertionError("a malformed call was accepted")
@@ -233,7 +233,7 @@ class Walk:
         others = [self.threads, self.learn_in_threads, self.reload, self.copy, self.rebind, self.rebind_one]
         rare = [self.rebind_moments, self.swap_weights, self.convert, self.misuse]
         for number in range(calls):
-            call = self.chance.choice([*often, *others, *rare])
+            call = self.rng.choice([*often, *others, *rare])
             call()
             self.counts[call.__name__] += 1
             if number % 3 == 2:

@@ -75,10 +75,10 @@ def make(options: dict[str, Any], seed: int) -> PTNCN:
     return PTNCN(INPUTS, options.get("sizes", [9, 6, 5]), **{"output": "bernoulli", **own}, seed=seed, dtype="float64")
 
 
-def observation(rows: int, step: int, chance: torch.Generator) -> tuple[torch.Tensor, torch.Tensor | None]:
+def observation(rows: int, step: int, rng: torch.Generator) -> tuple[torch.Tensor, torch.Tensor | None]:
     """The frame of a step, and a mask in the second half of each sequence of 50 steps."""
-    x = torch.rand(rows, INPUTS, generator=chance, dtype=torch.float64).round()
-    return x, torch.rand(rows, generator=chance) < 0.8 if step % 50 > 25 else None
+    x = torch.rand(rows, INPUTS, generator=rng, dtype=torch.float64).round()
+    return x, torch.rand(rows, generator=rng) < 0.8 if step % 50 > 25 else None
 
 
 class Pair:
@@ -91,7 +91,7 @@ class Pair:
         if kind == "layers":
             self.alone.compiled = False
         self.shared: Any = LayerParallel(net, ranks) if kind == "layers" else DataParallel(net, ranks, split=kind)
-        self.chance = torch.Generator().manual_seed(seed)
+        self.rng = torch.Generator().manual_seed(seed)
         self.equal_steps = 0
         """The number of steps before the first difference above 1e-9."""
 
@@ -101,7 +101,7 @@ class Pair:
         for step in range(steps):
             if step % 50 == 0:
                 state, shared_state = self.alone.begin(self.rows), self.shared.begin(self.rows)
-            x, mask = observation(self.rows, step, self.chance)
+            x, mask = observation(self.rows, step, self.rng)
             expected, got = self.alone.step(x, state, mask=mask).prediction, self._step(x, shared_state, mask)
             worst = worst if got is None else max(worst, apart(expected, got))
             self.equal_steps += worst < LIMIT
@@ -167,11 +167,11 @@ def growth(options: dict[str, Any], seed: int, steps: int) -> float:
     """The difference between two runs in one process if W1 differs by a unit in the last place."""
     nets = [make(options, seed) for _ in range(2)]
     nets[1].get_parameter("W1").mul_(1 + 2**-52)
-    rows, worst, chance = options.get("rows", ROWS), 0.0, torch.Generator().manual_seed(seed)
+    rows, worst, rng = options.get("rows", ROWS), 0.0, torch.Generator().manual_seed(seed)
     for step in range(steps):
         if step % 50 == 0:
             states = [net.begin(rows) for net in nets]
-        x, mask = observation(rows, step, chance)
+        x, mask = observation(rows, step, rng)
         one, other = (net.step(x, state, mask=mask).prediction for net, state in zip(nets, states, strict=True))
         worst = max(worst, apart(one, other))
     return worst

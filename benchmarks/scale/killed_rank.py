@@ -52,20 +52,20 @@ class Training:
 
 
 def write_data(path: Path, sequences: int) -> None:
-    chance = np.random.default_rng(0)
-    np.save(path, chance.random((sequences, 10, 6)).round().astype("float32"))
+    rng = np.random.default_rng(0)
+    np.save(path, rng.random((sequences, 10, 6)).round().astype("float32"))
 
 
-def kill_one(training: Training, chance: random.Random, *, launcher_too: bool) -> dict[str, Any]:
+def kill_one(training: Training, rng: random.Random, *, launcher_too: bool) -> dict[str, Any]:
     """Start a run, kill one rank some time after the first checkpoint, and let the run end."""
     launcher = training.start()
     training.wait_for_checkpoint(launcher)
-    delay = chance.uniform(0, 1.5)
+    delay = rng.uniform(0, 1.5)
     time.sleep(delay)
     if launcher.poll() is not None:
         return {"killed": "nothing, the run had ended", "seconds": delay}
     ranks = training.ranks(launcher)
-    killed = chance.choice(ranks) if ranks else None
+    killed = rng.choice(ranks) if ranks else None
     if launcher_too:
         launcher.kill()
         left = psutil.wait_procs(ranks, timeout=20)[1]
@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    chance, rounds = random.Random(arguments.seed), []
+    rng, rounds = random.Random(arguments.seed), []
     with tempfile.TemporaryDirectory() as place:
         data, folder = Path(place) / "data.npy", Path(place) / "run"
         write_data(data, 400)
@@ -101,7 +101,7 @@ def main() -> None:
         expected = alone.result()
         for number in range(arguments.kills):
             training = Training(folder, data, arguments.ranks, arguments.seed, sizes)
-            result = kill_one(training, chance, launcher_too=number % 3 == 2)
+            result = kill_one(training, rng, launcher_too=number % 3 == 2)
             result["same"] = training.result() == expected
             rounds.append(result)
             print(json.dumps(result), flush=True)

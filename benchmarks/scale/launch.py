@@ -28,9 +28,8 @@ def ranks(
     """Run a Python program on `count` ranks; return the exit code, output and errors of each."""
     where = where or [Place((), {"MASTER_ADDR": "127.0.0.1"})] * count
     common = {"WORLD_SIZE": str(count), "OMP_NUM_THREADS": "1", "MASTER_PORT": "29555"}
-    if not where[
-        0
-    ].prefix:  # a separate store, so that no other program takes its port; a namespace has no other programs
+    # a separate store, so that no other program takes its port; a namespace has no other programs
+    if not where[0].prefix:
         store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
         common |= {"MASTER_PORT": str(store.port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
     started = [

@@ -16,8 +16,8 @@ SCORES = ("surprise", "anomaly", "alarm", "severity")
 
 def write(folder: Path, *, devices: int, rows: int, files: int, seed: int) -> None:
     """Write `rows` rows for each device to this number of files; the rows of a device are in order of time."""
-    chance = np.random.default_rng(seed)
-    values = np.sin(np.arange(rows) / 5)[:, None] + chance.normal(scale=0.1, size=(rows, devices))
+    rng = np.random.default_rng(seed)
+    values = np.sin(np.arange(rows) / 5)[:, None] + rng.normal(scale=0.1, size=(rows, devices))
     folder.mkdir(parents=True)
     for number, part in enumerate(np.array_split(np.arange(rows), files)):
         lines = ["time,device,load"]

@@ -51,12 +51,12 @@ class _Rank:
     work: float = 0.0
     left: float = -NEVER
     """The time at which everything that it sent has left."""
-    came: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
+    arrived: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
     """Messages by rank and number: when each arrived or will arrive, and its bytes."""
     wanted: list[tuple[int, int]] = field(default_factory=list)
 
     def is_ready(self, now: float) -> bool:
-        return all(self.came.get(message, (NEVER, 0))[0] <= now for message in self.wanted)
+        return all(self.arrived.get(message, (NEVER, 0))[0] <= now for message in self.wanted)
 
 
 class _Machine:
@@ -85,7 +85,7 @@ class _Machine:
                 if not own.is_ready(self.now):
                     yield None
                     yield self.network.wait
-                sizes = [own.came.pop(message)[1] for message in own.wanted]
+                sizes = [own.arrived.pop(message)[1] for message in own.wanted]
                 own.wanted = []
                 yield self.network.work(len(sizes), sum(sizes))
 
@@ -94,7 +94,7 @@ class _Machine:
         for peer, size in messages:
             own.left = max(own.left, self.now - network.burst * network.a_byte) + size * network.a_byte
             when = max(self.now, own.left) + network.latency
-            self.ranks[peer].came[number, count] = when, size
+            self.ranks[peer].arrived[number, count] = when, size
             heapq.heappush(self.coming, when)
 
     def run(self, slice_: float) -> list[float]:

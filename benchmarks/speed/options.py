@@ -82,8 +82,8 @@ def _on_symbols(shape: Shape, memory: int) -> Callable[[int], None]:
     """Learn from sequences of random symbols, the most frequent k times as frequent as number k, as in text."""
     network = PTNCN(shape.inputs, shape.sizes[1:], output="categorical", preset="best", memory=memory)
     frequent = 1 / torch.arange(1, shape.inputs + 1)
-    chance = torch.Generator().manual_seed(0)
-    drawn = torch.multinomial(frequent, SEQUENCE * shape.batch, replacement=True, generator=chance)
+    rng = torch.Generator().manual_seed(0)
+    drawn = torch.multinomial(frequent, SEQUENCE * shape.batch, replacement=True, generator=rng)
     drawn = drawn.view(SEQUENCE, shape.batch)
     frames = torch.nn.functional.one_hot(drawn, shape.inputs).float()
 
