@@ -170,11 +170,11 @@ class CacheStatus:
 
 def look_up(files: Sequence[RemoteFile], done: Callable[[], None] = lambda: None) -> CacheStatus:
     """Read and check every file that is in the cache; `done` is called after each."""
-    found = []
+    statuses = []
     for file in files:
-        found.append(_look_up(file))
+        statuses.append(_look_up(file))
         done()
-    return CacheStatus(tuple(found))
+    return CacheStatus(tuple(statuses))
 
 
 def _look_up(file: RemoteFile) -> FileStatus:

@@ -118,10 +118,10 @@ def load_images(name: str, split: str = "train") -> Images:
     >>> load_images("digits", "test").pixels.shape
     (297, 28, 28)
     """
-    found = DATASETS.find(name).open(split)
-    if not isinstance(found, Images):
+    opened = DATASETS.find(name).open(split)
+    if not isinstance(opened, Images):
         raise ValueError(f"dataset: expected one of images, got {name!r}")
-    return found
+    return opened
 
 
 def bouncing(
@@ -239,11 +239,11 @@ class Splits:
         return self._open("test")
 
     def _open(self, split: Split) -> SequenceDataset:
-        found = self.entry.open(split)
-        if not isinstance(found, Images):
-            return found
+        opened = self.entry.open(split)
+        if not isinstance(opened, Images):
+            return opened
         size = self.sizes[SPLITS.index(split)]
-        return make_videos(found, self.source, split, size=size, objects=self.objects, canvas=self.canvas)
+        return make_videos(opened, self.source, split, size=size, objects=self.objects, canvas=self.canvas)
 
 
 def open_splits(

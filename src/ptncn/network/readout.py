@@ -73,25 +73,25 @@ class SecondOrder(nn.Module):
         features = torch.cat([features, reminder(self.P, config.ridge, config.forgetting, self.updates)])
         gains = absorb(self.P, features, config.forgetting, self.updates).T  # (B+1, F)
         self.updates += 1
-        came = torch.cat([x.to(features), features.new_zeros(1, x.shape[1])])
+        observed = torch.cat([x.to(features), features.new_zeros(1, x.shape[1])])
         for place, (horizon, later) in enumerate(zip(self.later, self.ahead, strict=True), start=1):
             then, pull = waiting["features"][:, horizon - 2], waiting["gains"][:, horizon - 2]
             if mask is not None:
                 pull = torch.cat([pull[:-1] * mask[:, None], pull[-1:]])
-            later.addmm_(pull.T, self._cut(came - then @ later, place, pull[:-1].any(1)))
+            later.addmm_(pull.T, self._cut(observed - then @ later, place, pull[:-1].any(1)))
         self._wait(waiting, features, gains, mask)
-        return gains.T @ self._cut(came - features @ W.to(features), 0, features[:-1].any(1))
+        return gains.T @ self._cut(observed - features @ W.to(features), 0, features[:-1].any(1))
 
-    def pass_by(self, waiting: dict[str, Tensor], mask: Tensor | None) -> None:
+    def skip_step(self, waiting: dict[str, Tensor], mask: Tensor | None) -> None:
         """Advance the pending forecasts by a step without learning."""
         nothing = self.P.new_zeros(len(waiting["features"]), len(self.P)) if self.later else self.P
         self._wait(waiting, nothing, nothing, mask)
 
-    def forecast(self, z: Tensor, coming: Tensor) -> Tensor:
-        """(horizons, B, n₀) the forecast for each horizon; `coming` (B, n₀) is the prediction."""
+    def forecast(self, z: Tensor, prediction: Tensor) -> Tensor:
+        """(horizons, B, n₀) the forecast for each horizon; `prediction` (B, n₀) is that of the next step."""
         features = self.features(z)
-        later = {h: (features @ W).to(coming) for h, W in zip(self.later, self.ahead, strict=True)}
-        return torch.stack([later.get(h, coming) for h in self.horizons])
+        later = {h: (features @ W).to(prediction) for h, W in zip(self.later, self.ahead, strict=True)}
+        return torch.stack([later.get(h, prediction) for h in self.horizons])
 
     def _wait(self, waiting: dict[str, Tensor], features: Tensor, gains: Tensor, mask: Tensor | None) -> None:
         """Queue the features of this step; rows outside the mask (B,) stay unchanged."""

@@ -48,7 +48,7 @@ class TorchStep:
         if learn:
             self._learn(x, guess, e, e_z, state, teaches, mask)
         elif self.readout is not None:
-            self.readout.pass_by(state.waiting, mask)
+            self.readout.skip_step(state.waiting, mask)
         state.remember(x, guess.z, y, e_z, mask)
         for u, layer in zip([x, *y[:-1]], layers, strict=True):
             if layer.memory is not None:

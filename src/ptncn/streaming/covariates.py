@@ -62,7 +62,8 @@ class Covariates:
     def correct(self, slots: Slots, features: Vector, targets: Vector, expected: Vector, ahead: Vector) -> Vector:
         """Correct (n, width) predictions using the features of their rows, then learn from the targets.
 
-        :param ahead: (n, width, horizon) the forecasts made after each row.
+        Arguments:
+            ahead: (n, width, horizon) the forecasts made after each row.
         """
         if not self.features:
             return expected
