@@ -90,13 +90,13 @@ class RunSpec:
         )
 
     @cached_property
-    def _chosen(self) -> tuple[dict[str, Any], str | None]:
+    def _options_and_file(self) -> tuple[dict[str, Any], str | None]:
         options, file = options_for(self)
         return {**options, "output": self.splits.output, **self.options}, file
 
     @property
     def learner_options(self) -> dict[str, Any]:
-        options = dict(self._chosen[0])
+        options = dict(self._options_and_file[0])
         if "hidden_sizes" in options:
             options.pop("hidden_size", None)  # `--option hidden_sizes=…` replaces it
         return options
@@ -120,7 +120,7 @@ class RunSpec:
             "data": self.data,
             "source": self.splits.source,
             "seed": self.seed,
-            "tuned": self._chosen[1],
+            "tuned": self._options_and_file[1],
             "run_config": self.config.values(),
             "options": self.learner_options,
         }

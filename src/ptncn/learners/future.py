@@ -97,7 +97,7 @@ class FuturePredictor(UnrollingLearner):
         return out
 
     def logits(self, state: Any) -> Tensor:
-        logits: Tensor = self.readout(self.decoder(self._shown(state.last), state.hidden)[0])
+        logits: Tensor = self.readout(self.decoder(self._decoder_input(state.last), state.hidden)[0])
         return logits
 
     @torch.no_grad()
@@ -107,7 +107,7 @@ class FuturePredictor(UnrollingLearner):
         check_size("steps", steps)
         hidden, frame, frames = state.hidden, state.last, []
         for _ in range(steps):
-            hidden = self.decoder(self._shown(frame), hidden)
+            hidden = self.decoder(self._decoder_input(frame), hidden)
             frame = self.output.mean(self.readout(hidden[0]))
             frames.append(frame)
         return torch.stack(frames)
@@ -134,7 +134,7 @@ class FuturePredictor(UnrollingLearner):
         """The loss of reconstructing the context; zero except in the composite model."""
         return 0.0
 
-    def _shown(self, frame: Tensor) -> Tensor:
+    def _decoder_input(self, frame: Tensor) -> Tensor:
         return frame if self.conditional else torch.zeros_like(frame)
 
     def _decode(
@@ -143,7 +143,7 @@ class FuturePredictor(UnrollingLearner):
         """(t, B, H) the decoder's visible states, each before the frame that it predicts is fed in."""
         visible = []
         for x, mask in zip(xs, masks, strict=True):
-            hidden = keep_masked(mask, decoder(self._shown(shown), hidden), hidden)
+            hidden = keep_masked(mask, decoder(self._decoder_input(shown), hidden), hidden)
             (shown,) = keep_masked(mask, (x,), (shown,))
             visible.append(hidden[0])
         return torch.stack(visible)

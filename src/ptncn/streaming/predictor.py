@@ -57,7 +57,7 @@ class Predictor:
         self._all_change = bool(self._changes.all())
         self._known = False
         self._last = np.full(width, np.nan)
-        self._nothing = np.full(learner.input_size, np.nan)
+        self._no_prediction = np.full(learner.input_size, np.nan)
         self._dtype = learner.predict(self.state).numpy().dtype
 
     @staticmethod
@@ -69,12 +69,12 @@ class Predictor:
         """Predict (width,) values, NaN if not observed, then observe them and, by default, learn."""
         last, width, scaler = self._last, self._width, self.scaler
         base = last if self._all_change else self._base(last)
-        inputs = self._given(values, base)
+        inputs = self._to_inputs(values, base)
         new = scaler.init_location(inputs)
         scaled = scaler.transform(inputs)
         ordinary = are_ordinary(scaled)
         step = self._step(scaled, learn) if ordinary else self._step_with_gaps(np.clip(scaled, -FAR, FAR), learn)
-        expected = self._nothing if step is None else step.prediction.numpy()[0]
+        expected = self._no_prediction if step is None else step.prediction.numpy()[0]
         prediction, error = scaler.inverse(expected)[:width] + base, (expected - scaled)[:width]
         if new is not None:
             new = new[:width]
@@ -91,7 +91,7 @@ class Predictor:
         width, scaler = self._width, self.scaler
         base = self._base(self._last)
         expected = self.learner.predict(self.state).numpy()[0]
-        scaled = scaler.transform(self._given(values, base))
+        scaled = scaler.transform(self._to_inputs(values, base))
         known = scaler.is_known[:width]
         error = np.where(known, (expected - scaled)[:width], np.nan)
         prediction = np.where(known, scaler.inverse(expected)[:width] + base, np.nan)
@@ -113,7 +113,7 @@ class Predictor:
                 expected = self.learner.predict(state).numpy()[0]
                 last = self.scaler.inverse(expected)[: self._width] + base
                 rows.append(last)
-                shown = np.clip(self.scaler.transform(self._given(last, base)), -FAR, FAR)
+                shown = np.clip(self.scaler.transform(self._to_inputs(last, base)), -FAR, FAR)
                 shown = np.where(np.isnan(shown), expected, shown)
                 self.learner.step(self._tensor(shown), state, learn=False)
         return rows
@@ -132,7 +132,7 @@ class Predictor:
             return last
         return np.where(self._changes, last, 0.0) if self.target != "level" else 0.0
 
-    def _given(self, values: Vector, base: Vector | float) -> Vector:
+    def _to_inputs(self, values: Vector, base: Vector | float) -> Vector:
         changes: Vector = values - base
         if self.target != "both":
             return changes

@@ -44,8 +44,9 @@ class LinearAR:
         dtype: str = "float32",
     ) -> None:
         """
-        :param hidden_size: number of past observations to use.
-        :param lr: step size, relative to one that would remove the error at once.
+        Arguments:
+            hidden_size: number of past observations to use.
+            lr: step size, relative to one that would remove the error at once.
         """
         self.input_size, self.hidden_size, self.lr = input_size, hidden_size, lr
         self.output = DISTRIBUTIONS.find(output)

@@ -185,7 +185,8 @@ class Forecaster(StateRows):
 
     def __init__(self, setting: Setting, streams: int = 1, *, seasons: Sequence[int] = ()) -> None:
         """
-        :param seasons: up to two lengths, the more important first; by default they are detected.
+        Arguments:
+            seasons: up to two lengths, the more important first; by default they are detected.
         """
         if len(seasons) > SEASONS or not all(1 < season <= setting.history // 2 for season in seasons):
             raise ValueError(f"seasons: expected up to 2 of 2 to {setting.history // 2} rows, got {tuple(seasons)}")
@@ -232,8 +233,9 @@ class Forecaster(StateRows):
         Rows are processed in order, and a stream may occur more than once. The results do not depend on how rows are
         divided into calls.
 
-        :param states: (B, S) the network's states after the same observation.
-        :param extra: (B, E) further features of each row.
+        Arguments:
+            states: (B, S) the network's states after the same observation.
+            extra: (B, E) further features of each row.
         """
         rows = self._all if rows is None else rows
         n, (C, H) = len(rows), (self.setting.columns, self.setting.horizon)

@@ -55,7 +55,8 @@ def absorb_rows(
     """Update P with rows of features (B, groups, n) `where` (B, groups); gains are stored with them until targets
     arrive.
 
-    :param age: (B, groups) number of rows learnt from.
+    Arguments:
+        age: (B, groups) number of rows learnt from.
     """
     b, g = np.nonzero(where)
     if not len(b):
