@@ -1,4 +1,4 @@
-"""If a rank is lost, all start again from the last checkpoint. If the launcher is lost, its ranks end."""
+"""If a rank is lost, all ranks restart from the last checkpoint. If the launcher is lost, its ranks end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_run_with_a_killed_rank_ends_with_the_same_numbers(tmp_path):
     said = [launcher.communicate(timeout=600)[1] for launcher in started]
     assert [launcher.returncode for launcher in started] == [0, 0], said
     assert mark.exists()
-    assert "rank 0 was killed; all start again from the last checkpoint (1 of 3 times)" in said[1]
+    assert "rank 0 was killed; restarting all ranks from the last checkpoint (1 of 3 times)" in said[1]
     assert whole.result() == hurt.result()
 
 

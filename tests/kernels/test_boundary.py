@@ -245,10 +245,10 @@ def test_a_library_that_cannot_be_loaded_gives_a_warning(monkeypatch, name):
     if kernels.open_library(name, {}) is None:
         pytest.skip("the kernel is not built")
     monkeypatch.setattr(ctypes, "CDLL", fail)
-    with pytest.warns(UserWarning, match="cannot be loaded; Python does its work: libgomp"):
+    with pytest.warns(UserWarning, match="cannot be loaded; Python is used instead: libgomp"):
         assert kernels.open_library(name, {}) is None
 
 
 def test_a_library_without_a_function_gives_a_warning():
-    with pytest.warns(UserWarning, match="cannot be loaded; Python does its work: .*of_tomorrow"):
+    with pytest.warns(UserWarning, match="cannot be loaded; Python is used instead: .*of_tomorrow"):
         assert kernels.open_library("_step", {"ptncn_step": ctypes.c_int, "of_tomorrow": ctypes.c_int}) is None

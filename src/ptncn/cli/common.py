@@ -79,7 +79,7 @@ class Notices:
         if self._count <= SHOWN_NOTICES:
             _say(line)
         if self._count == SHOWN_NOTICES:
-            _say("further notices are only counted")
+            _say("further notices are counted but not shown")
 
     def close(self, summary: str | None = None) -> None:
         if self._count > SHOWN_NOTICES:

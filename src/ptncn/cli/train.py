@@ -208,7 +208,7 @@ def start_ranks(count: int, restarts: int) -> None:
         killed = [rank for rank, code in codes.items() if code < 0 and code != -signal.SIGTERM]
         lost = f"rank {', '.join(map(str, killed))} was killed" if killed else "a rank was lost"
         if attempt < restarts:
-            note(f"{lost}; all start again from the last checkpoint ({attempt + 1} of {restarts} times)")
+            note(f"{lost}; restarting all ranks from the last checkpoint ({attempt + 1} of {restarts} times)")
         command = [*(part for part in command if part != "--resume"), "--resume"]
     raise RanksError(f"--ranks: {lost}, and --max-restarts={restarts} is used up; --resume continues")
 

@@ -23,7 +23,7 @@ from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 
 
-def open_library(name: str, results: Mapping[str, Any], without: str = "Python does its work") -> ctypes.CDLL | None:
+def open_library(name: str, results: Mapping[str, Any], without: str = "Python is used instead") -> ctypes.CDLL | None:
     """A library next to this file; None if it was not built, cannot be loaded, or if `PTNCN_KERNEL=0`.
 
     `results` maps the functions that are called to their return types. `without` is the part of the warning that says
