@@ -175,8 +175,8 @@ def _draw_table(experiment: Experiment, records: Sequence[Record], metric: str, 
         cells = []
         for column in columns:
             ours = _spread(experiment, records, metric, row, column)
-            theirs = known.get(row, {}).get(column)
-            cells.append(f"{ours or '–'}{f' ({theirs:g})' if theirs is not None else ''}")
+            paper = known.get(row, {}).get(column)
+            cells.append(f"{ours or '–'}{f' ({paper:g})' if paper is not None else ''}")
         if any(not cell.startswith("–") for cell in cells):
             table.add_row(row, *cells)
     return table

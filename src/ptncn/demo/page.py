@@ -178,8 +178,8 @@ def _still(shot: Shot, moment: int, parts: Sequence[str]) -> Image.Image:
         if name == "truth" and moment == 0:
             continue  # there is no last frame to repeat
         pen.rectangle((x, TOP + SIDE + 8, x + min(SIDE, round(error / 80 * SIDE)), TOP + SIDE + 14), fill=colour)
-        whose = "last frame:" if name == "truth" else "error"
-        pen.text((x, TOP + SIDE + 27), f"{whose} {error:.0f}", colour, small, anchor="lm")
+        label = "last frame:" if name == "truth" else "error"
+        pen.text((x, TOP + SIDE + 27), f"{label} {error:.0f}", colour, small, anchor="lm")
     return sheet.quantize(palette=_palette(), dither=Image.Dither.NONE)
 
 

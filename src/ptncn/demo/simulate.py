@@ -196,8 +196,8 @@ def _evaluate(
     learners: Mapping[str, Learner], unseen: Mapping[str, Tensor], evaluations: dict[str, list[list[float]]]
 ) -> None:
     """Add a row for each learner, and for the P-TNCN without correction, if it takes part."""
-    bare = {UNCORRECTED: without_correction(learners[PTNCN])} if PTNCN in learners else {}
-    for name, learner in {**learners, **bare}.items():
+    uncorrected = {UNCORRECTED: without_correction(learners[PTNCN])} if PTNCN in learners else {}
+    for name, learner in {**learners, **uncorrected}.items():
         evaluations.setdefault(name, []).append([_frozen_error(learner, x) for x in unseen.values()])
 
 

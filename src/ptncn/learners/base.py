@@ -256,12 +256,12 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tree: Mapping[str, Any])
         if type(lr) not in (int, float) or not 0 <= lr <= torch.finfo(torch.float32).max:
             raise ValueError(f"optimizer.lr: expected a finite number of at least 0, got {lr!r:.60}")
         groups.append({**own, "lr": lr})
-    twin = deepcopy(optimizer)
-    for group in twin.param_groups:
+    copied = deepcopy(optimizer)
+    for group in copied.param_groups:
         for weight in group["params"]:
             weight.grad = torch.zeros_like(weight)
-    twin.step()
-    wanted = twin.state_dict()["state"]
+    copied.step()
+    wanted = copied.state_dict()["state"]
     for index, moments in tree["state"].items():
         expected = {name: _shape(value) for name, value in wanted.get(index, {}).items()}
         got = {name: _shape(value) for name, value in moments.items()}

@@ -100,7 +100,7 @@ class Anomaly(StateRows):
         if self._library is None:
             step(self.setting, self.state, rows, values, expected, out)
             return
-        wrong = self._library.anomaly_step(
+        code = self._library.anomaly_step(
             ctypes.byref(self._c_setting),
             address("state", self.state, np.float64, *self.state.shape),
             *map(ctypes.c_int64, self.state.shape),
@@ -108,5 +108,5 @@ class Anomaly(StateRows):
             ctypes.c_int64(count),
             *addresses,
         )
-        if wrong:
+        if code:
             raise ValueError(f"rows: expected numbers from 0 to {len(self.state) - 1}")

@@ -338,9 +338,9 @@ class Columns:
 
     def _describe_change(self, names: Iterable[str]) -> str:
         names = list(names)
-        gone = [repr(name) for name in sorted(self._known) if name not in names]
-        new = [repr(name) for name in names if name not in self._known]
-        what = [f"{', '.join(some)} {verb}" for some, verb in ((gone, "vanished"), (new, "appeared")) if some]
+        vanished = [repr(name) for name in sorted(self._known) if name not in names]
+        appeared = [repr(name) for name in names if name not in self._known]
+        what = [f"{', '.join(some)} {verb}" for some, verb in ((vanished, "vanished"), (appeared, "appeared")) if some]
         return f"the columns changed: {' and '.join(what)}; --columns-change mask continues without them"
 
 

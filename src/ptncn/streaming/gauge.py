@@ -110,7 +110,7 @@ class Gauge:
 
     def _call(self, function: Callable[..., int], slots: Slots, *addresses: ctypes.c_void_p) -> None:
         width = 1 + 10 * self.targets
-        wrong = function(
+        code = function(
             address("state", self.state, np.float64, len(self.state), width),
             whole(len(self.state)),
             whole(self.targets),
@@ -118,7 +118,7 @@ class Gauge:
             whole(len(slots)),
             *addresses,
         )
-        if wrong:
+        if code:
             raise ValueError(f"slots: expected 0 to {len(self.state) - 1}, got {slots}")
 
     # The same in NumPy, without the library
