@@ -136,6 +136,20 @@ def test_a_blob_continues_bit_for_bit(learner, at):
     assert first.to_bytes() == second.to_bytes()
 
 
+@pytest.mark.parametrize("horizon", [2, 4])
+def test_a_state_from_before_misses_were_excused_is_read(horizon):
+    rows = sines(400)
+    first = Stream(network=TINY, horizon=2)
+    first.feed(rows[:300])
+    tree = unpack(first.to_bytes())
+    engine = tree["streams"]["engine"]
+    engine["forecaster"] = np.ascontiguousarray(engine["forecaster"][:, : -2 * rows.shape[1]])
+    second = Stream.from_bytes(pack(tree), horizon=horizon)
+    assert np.isfinite([list(out.upper[-1].values()) for out in second.feed(rows[300:])]).all()
+    if horizon == 2:
+        assert str(Stream.from_bytes(pack(tree)).feed(rows[300:])) == str(first.feed(rows[300:]))
+
+
 def test_an_invalid_or_altered_blob_is_rejected():
     blob = pack({"a": np.arange(4.0)})
     assert unpack(blob)["a"].tolist() == [0, 1, 2, 3]

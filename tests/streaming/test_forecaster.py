@@ -398,6 +398,21 @@ def test_the_bounds_cover_the_requested_share_of_every_thousand_rows_even_after_
     np.testing.assert_allclose(inside.reshape(5, 1000).mean(1), 0.9, atol=0.02)
 
 
+def test_misses_that_a_jump_made_inevitable_are_made_up_for_slowly():
+    draw = np.random.default_rng(4)
+    series = np.where(np.arange(3600) < 1000, 0.0, 30.0)[:, None] + draw.normal(size=(3600, 1))
+    forecaster = Forecaster(Setting(horizon=24))
+    _, lower, upper = run(forecaster, series[:1001])[:, :, 0]
+    excused = forecaster.part("excused")[0, 0].copy()
+    np.testing.assert_allclose(excused, 0.7 * 0.9 * np.arange(24))
+    _, low, high = run(forecaster, series[1001:])[:, :, 0]
+    lower, upper = np.concatenate([lower, low]), np.concatenate([upper, high])
+    assert (forecaster.part("excused") == 0).all()
+    misses = (series[24:, 0] < lower[:-24, 23]) | (series[24:, 0] > upper[:-24, 23])
+    assert misses[976:1000].all()
+    assert abs(misses[976:1976].mean() - 0.1) <= 0.02
+
+
 def ahead_of(values: np.ndarray, horizon: int) -> np.ndarray:
     """(T, horizon) forecasts after each row."""
     forecaster = Forecaster(Setting(horizon=horizon))

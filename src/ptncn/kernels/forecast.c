@@ -27,7 +27,13 @@
 #define LEAST_BOUND 0.1
 #define WIDEN 1.2
 #define OWED 2000.0
-#define LATE 24.0
+#define LATE 8.0
+#define WILD 5.0
+#define WILD_FROM 10
+#define GROSS 2.0
+#define EXCUSED 0.7
+#define REPAID 2500.0 /* rows */
+#define PROVEN 100 /* forecasts scored before an error may be gross */
 #define SETTLED 8
 #define YOUNG 20.0
 #define MEMORY 1000
@@ -57,7 +63,7 @@ typedef struct {
 
 typedef struct {
     int64_t count, look, mean, variance, reach, median, deviation, drift, growth, centre, span, begun, history, season, profile, residual, moved, regret, square, size, lasting, low, high, spread, owed, scored, trust;
-    int64_t made, outputs, base, last, scale, medians, drifts, growths, total;
+    int64_t made, outputs, base, last, scale, medians, drifts, growths, excused, total;
     Block block[BLOCKS];
 } Layout;
 
@@ -103,6 +109,7 @@ static int lay_out(const Setting *s, Layout *l) {
         b->usual = place(&at, b->groups * b->targets * 2); /* the usual error, and errors counted */
         b->z = place(&at, b->slots * b->groups * n[j]), b->gain = place(&at, b->slots * b->groups * n[j]);
     }
+    l->excused = place(&at, C * H);
     l->total = at;
     return 1;
 }
@@ -134,7 +141,7 @@ typedef struct {
 
 /* A thread's working memory for one column; H numbers each unless noted. */
 typedef struct {
-    double *fade, *late, *steps;                       /* tables */
+    double *fade, *calm, *steps;                       /* tables */
     double *last, *scale, *medians, *drifts, *growths; /* H + rows: when forecasts were made, the newest first */
     double *experts, *made;                            /* EXPERTS H, 3 H */
     double *pred, *base, *ahead;                       /* NONLINEAR TILE H, SEASONS TILE H, TILE SEASONS H */
@@ -177,7 +184,7 @@ static int64_t room_of_lanes(const Layout *l, const Setting *s, int64_t rows, do
     for (int j = LONG; j < NONLINEAR; j++) own += l->block[j].n;
     if (memory) {
         double **at = &memory;
-        of->fade = carve(at, H), of->late = carve(at, H), of->steps = carve(at, H);
+        of->fade = carve(at, H), of->calm = carve(at, H), of->steps = carve(at, H);
         of->last = carve(at, H + rows), of->scale = carve(at, H + rows), of->medians = carve(at, H + rows);
         of->drifts = carve(at, H + rows), of->growths = carve(at, H + rows);
         of->experts = carve(at, EXPERTS * H), of->made = carve(at, 3 * H), of->pred = carve(at, NONLINEAR * TILE * H);
@@ -254,7 +261,7 @@ static double *begin_lanes(const Layout *layout, const Setting *s, int64_t rows,
     room_of_lanes(layout, s, rows, memory, l);
     for (int64_t h = 0; h < s->horizon; h++) {
         l->fade[h] = 1 - (1 - s->fade) / sqrt((double)(h + 1));
-        l->late[h] = s->debt / (1 + (double)h / LATE); /* late feedback must not cause oscillations */
+        l->calm[h] = s->widen / (1 + (double)h / LATE);
     }
     return memory;
 }

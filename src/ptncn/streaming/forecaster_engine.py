@@ -17,7 +17,7 @@ from ptncn.streaming.columns import Columns, Vector
 from ptncn.streaming.covariates import Covariates
 from ptncn.streaming.engine import DivergedError
 from ptncn.streaming.forecaster import Forecaster
-from ptncn.streaming.forecaster.layout import default_setting, views
+from ptncn.streaming.forecaster.layout import completed, default_setting, views
 from ptncn.streaming.gauge import Gauge
 from ptncn.streaming.results import Steps
 from ptncn.streaming.storage import grow
@@ -180,7 +180,8 @@ class ForecasterEngine:
     def restore(self, slots: Sequence[int], state: Mapping[str, Any]) -> None:
         index = list(slots)
         if state["horizon"] == self._setting.horizon:
-            self._forecaster.state[index] = _like(state["forecaster"], self._forecaster.state[index])
+            saved = completed(state["forecaster"], self._setting)
+            self._forecaster.state[index] = _like(saved, self._forecaster.state[index])
             self._ahead[index] = _like(state["ahead"], self._ahead[index])
         else:
             self._learn_again(index, state["forecaster"], state["horizon"])
@@ -192,7 +193,7 @@ class ForecasterEngine:
     def _learn_again(self, slots: Sequence[int], states: Vector, horizon: int) -> None:
         """A new horizon gives the readouts new targets, which they learn from the stored values."""
         old = replace(self._setting, horizon=horizon)
-        parts = views(np.ascontiguousarray(states), old)
+        parts = views(np.ascontiguousarray(completed(states, old)), old)
         for row, slot in enumerate(slots):
             count, length = int(parts["count"][row]), old.history
             past = parts["history"][row, :, : min(count, length)]

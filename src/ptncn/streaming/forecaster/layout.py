@@ -59,8 +59,8 @@ class Setting:
     step: float = 0.005
     """How far a miss moves a bound, in units of the mean absolute error."""
     widen: float = 0.02
-    """Rate of the mean absolute error that scales the bounds."""
-    debt: float = 0.06
+    """Rate of the mean absolute error that scales the bounds, one step ahead; lower for later steps."""
+    debt: float = 0.08
     """Logarithm of the factor by which each miss in excess widens the bounds, with a memory of 2,000 rows."""
     trust: float = 0.9995
     """Memory of how much the mixture is trusted compared with copying the last value."""
@@ -131,6 +131,7 @@ def lay_out(setting: Setting) -> dict[str, Part]:
         shapes[f"{name}.usual"] = ((groups, targets, 2), 0.0)
         shapes[f"{name}.z"] = ((slots, groups, n), 0.0)
         shapes[f"{name}.gain"] = ((slots, groups, n), 0.0)
+    shapes["excused"] = ((C, H), 0.0)  # last, see `completed`
     parts, begin = {}, 0
     for name, (shape, start) in shapes.items():
         parts[name] = Part(begin, shape, start)
@@ -166,6 +167,14 @@ def width(setting: Setting) -> int:
     """Numbers in the state of a stream."""
     last = list(lay_out(setting).values())[-1]
     return last.begin + prod(last.shape)
+
+
+def completed(states: Array, setting: Setting) -> Array:
+    """(streams, width) states; those stored before there was the part `excused` get it."""
+    excused = setting.columns * setting.horizon
+    if isinstance(states, np.ndarray) and states.shape[1:] == (width(setting) - excused,):
+        return np.pad(states, ((0, 0), (0, excused)))
+    return states
 
 
 def views(state: Array, setting: Setting) -> dict[str, Array]:

@@ -34,8 +34,19 @@ FIRST_BOUND = 2.5
 LEAST_BOUND, WIDEN = 0.1, 1.2
 OWED = 2000.0
 """Memory of excess misses, in rows."""
-LATE = 24.0
-"""Steps ahead at which bounds respond half as strongly to misses, because such misses become known late."""
+LATE = 8.0
+"""The spread has twice the memory this many steps after the first: errors of late steps share most of what caused them,
+so that they tell less."""
+WILD, WILD_FROM = 5.0, 10
+"""Errors count for the spread up to this multiple of it, once so many were scored: a jump must not widen the bounds for
+hundreds of rows."""
+GROSS, PROVEN = 2.0, 100
+"""A value jumps if its error one step ahead exceeds the bounds of a horizon by this factor. The horizon must have
+scored more than so many forecasts."""
+EXCUSED, REPAID = 0.7, 2500.0
+"""A jump makes the forecasts miss that were made before it. This share of these misses does not widen the bounds at
+once, but over this many rows: else the next thousand rows would be covered too well."""
+LEAST_SQUARE = 1e-300
 
 
 def weigh(regret: Array, square: Array) -> Array:
@@ -173,17 +184,25 @@ class Step:
         self._nonlinear.teach(v, time, y)
 
     def _follow(self, v: dict[str, Array], known: NDArray[np.bool_], n: Array, y: Array, made: Array) -> None:
-        """Move exceeded bounds out, and others slightly back, in units of the spread; count misses."""
+        """Move exceeded bounds out, and others slightly back, in units of the spread; count misses, and those that
+        were inevitable."""
         s, error = self.setting, y - made[..., 0]
-        tail, rate = (1.0 - s.level) / 2, np.maximum(1.0 / np.maximum(n, 1.0), s.widen)
+        tail, rate = (1.0 - s.level) / 2, np.maximum(1.0 / np.maximum(n, 1.0), s.widen / (1.0 + self._h / LATE))
         first = n == 1
         below, above = -error > made[..., 1], error > made[..., 2]
+        jump = error[..., :1]
+        gross = (n > PROVEN) & (np.abs(jump) > GROSS * (np.where(jump > 0, v["high"], v["low"]) * v["spread"]))
+        most = EXCUSED * s.level * self._h
+        left = np.maximum(v["excused"] - most / REPAID, 0.0)
+        put(v["excused"], known, np.where(gross, np.maximum(v["excused"], most), left))
         put(v["owed"], known, v["owed"] + ((below - tail) + (above - tail) - v["owed"] / OWED))
         for name, over in (("low", below), ("high", above)):
             moved = np.where(first, FIRST_BOUND, v[name]) + s.step * (over - tail)
             put(v[name], known, np.maximum(moved, LEAST_BOUND))
-        spread = np.where(first, np.abs(error), v["spread"])
-        put(v["spread"], known, spread + rate * (np.abs(error) - spread))
+        far = np.abs(error)
+        spread = np.where(first, far, v["spread"])
+        far = np.where((n > WILD_FROM) & (spread > 0), np.minimum(far, WILD * spread), far)
+        put(v["spread"], known, spread + rate * (far - spread))
 
     def _teach(
         self,
@@ -324,7 +343,28 @@ class Step:
         toward = TOWARD * prior * young * (self._seasons(v)[..., :1] > 0)
         share = np.clip((v["trust"][..., 0] + toward) / (v["trust"][..., 1] + prior), 0.0, 1.0)
         mean = last + share * (mixed - last)
-        spread = v["spread"] * np.exp(np.clip(self.setting.debt / (1.0 + self._h / LATE) * v["owed"], -WIDEN, WIDEN))
+        owed = v["owed"] - v["excused"] + self._foresee(v, time, kept, mean)
+        spread = v["spread"] * np.exp(np.clip(self.setting.debt * owed, -WIDEN, WIDEN))
         below, above = v["low"] * spread, v["high"] * spread
         v["made"][at] = np.stack([mean, below, above], axis=3)
         out[0][...], out[1][...], out[2][...] = mean, mean - below, mean + above
+
+    def _foresee(self, v: dict[str, Array], time: Rows, kept: Rows, mean: Array) -> Array:
+        """(B, C, H) the misses expected among the outcomes that are still unknown, beyond those that bounds allow.
+
+        The forecast made half of the steps later stands for all of them. Its value is taken to have a distribution with
+        heavier tails than the normal one, which exceeds its bounds as often as it should.
+        """
+        h, k, level = self._h, (self._h + 1) // 2, self.setting.level
+        later, place = np.maximum(k - 1, 0), self._line + (kept - self._line + k) % (h + 1)
+        at = (np.arange(len(mean))[:, None, None], np.arange(mean.shape[1])[None, :, None], place[:, None, :])
+        old, inside = v["made"][at], np.zeros_like(mean)
+        for name, distance in (
+            ("low", mean[..., later] - (old[..., 0] - old[..., 1])),
+            ("high", old[..., 0] + old[..., 2] - mean[..., later]),
+        ):
+            usual = (v[name] * v["spread"])[..., later]
+            square = (1.0 / (level * level) - 1.0) * usual * usual + distance * distance
+            inside += distance / np.sqrt(square + LEAST_SQUARE)
+        made = (h > 0) & (time[:, None] + k > h)
+        return np.where(made[:, None], h * (level - 0.5 * inside), 0.0)
