@@ -25,14 +25,14 @@ READOUT, TORCH_STEP = "network/readout.py", "network/torch_step.py"
 STATISTICS, TRACES = "network/state.py", "network/memory.py"
 APPLY, FACTORS, MAXNORM = "updates/apply.py", "updates/factors.py", "updates/apply.py"
 OPTIMIZERS, RESCALE, SYNAPSES = "updates/optimizers.py", "updates/factors.py", "updates/factors.py"
-KERNEL, PRODUCTS, MOVES = "kernels/step.inc", "kernels/products.inc", "kernels/optimizers.inc"
+KERNEL, PRODUCTS, STEPS = "kernels/step.inc", "kernels/products.inc", "kernels/optimizers.inc"
 RUN, KERNEL_TRACES = "kernels/run.inc", "kernels/memory.inc"
 CHECKS = "kernels/check.h"
 ELIGIBILITY, ELSTM, LRU = "learners/traces.py", "learners/elstm.py", "learners/lru.py"
 
 
 class Mutant(NamedTuple):
-    why: str
+    description: str
     """A description of the defect."""
     file: str
     """The file that it changes, relative to the package."""
@@ -47,9 +47,9 @@ class Mutant(NamedTuple):
         return self.file.startswith("kernels/") and not self.file.endswith(".py")
 
     def apply(self, text: str) -> str:
-        found = text.count(self.old)
-        if found != 1:
-            raise ValueError(f"mutant “{self.why}”: {self.file} contains {self.old!r} {found} times, not once")
+        count = text.count(self.old)
+        if count != 1:
+            raise ValueError(f"mutant “{self.description}”: {self.file} contains {self.old!r} {count} times, not once")
         return text.replace(self.old, self.new)
 
 
@@ -58,19 +58,19 @@ def transcription(variants: str = "paper") -> tuple[str, ...]:
     return "tests/network/test_transcription.py", "-k", variants
 
 
-CLOSED_FORMS = ("tests/network/test_closed_forms.py",)
-MODULE = ("tests/network/test_module.py",)
-CAUGHT = ("tests/network/test_caught_mutants.py",)
-OF_READOUT = ("tests/network/test_readout.py",)
-OF_KERNEL_MEMORY = ("tests/network/test_kernel.py", "-k", "memories and not 11")
-OF_MEMORY = ("tests/network/test_memory.py", "-k", "past or immediate or rows or recalled")
-OF_FACTORS = ("tests/updates/test_factors.py",)
-OF_LARGE = ("tests/network/test_kernel.py", "-k", "very_large and sgd")
-OF_OPTIMIZERS = ("tests/updates/test_optimizers.py",)
-QUEUE = ("tests/updates/test_synapses.py", "-k", "include_the_queue")
-OF_TRACES = ("tests/learners/test_traces.py",)
-OF_DIAGONAL = ("tests/learners/test_diagonal.py",)
-OF_RTRL = ("tests/learners/test_rtrl.py", "-k", "gradient")
+CLOSED_FORM_TESTS = ("tests/network/test_closed_forms.py",)
+MODULE_TESTS = ("tests/network/test_module.py",)
+REGRESSION_TESTS = ("tests/network/test_caught_mutants.py",)
+READOUT_TESTS = ("tests/network/test_readout.py",)
+KERNEL_MEMORY_TESTS = ("tests/network/test_kernel.py", "-k", "memories and not 11")
+MEMORY_TESTS = ("tests/network/test_memory.py", "-k", "past or immediate or rows or recalled")
+FACTOR_TESTS = ("tests/updates/test_factors.py",)
+LARGE_TESTS = ("tests/network/test_kernel.py", "-k", "very_large and sgd")
+OPTIMIZER_TESTS = ("tests/updates/test_optimizers.py",)
+QUEUE_TESTS = ("tests/updates/test_synapses.py", "-k", "include_the_queue")
+TRACE_TESTS = ("tests/learners/test_traces.py",)
+DIAGONAL_TESTS = ("tests/learners/test_diagonal.py",)
+RTRL_TESTS = ("tests/learners/test_rtrl.py", "-k", "gradient")
 
 MUTANTS = [
     # Correction
@@ -97,7 +97,8 @@ MUTANTS = [
         "observation − prediction", EQUATIONS, "e = predicted - target", "e = target - predicted", transcription()
     ),
     Mutant(
-        "unobserved rows have errors", EQUATIONS, "return e if observed is None else e * observed", "return e", CAUGHT
+        "unobserved rows have errors", EQUATIONS, "return e if observed is None else e * observed", "return e",
+        REGRESSION_TESTS,
     ),
     Mutant(
         "K corrections reuse the first predictions", EQUATIONS, "z_o = expectations(y, layers, output)[1]",
@@ -164,44 +165,48 @@ MUTANTS = [
         "return self._logits()", transcription("mean and bias"),
     ),
     # Memory
-    Mutant("h turns the other way", TRACES, "re * real - im * imaginary", "re * real + im * imaginary", OF_MEMORY),
-    Mutant("h is written without ν", TRACES, "h: turned + nu * sent", "h: turned + sent", OF_MEMORY),
-    Mutant("∂ν/∂a is left out", TRACES, " + slope * sent", "", OF_MEMORY),
-    Mutant("∂λ/∂a has the wrong sign", TRACES, "- pace * turned", "+ pace * turned", OF_MEMORY),
+    Mutant("h turns the other way", TRACES, "re * real - im * imaginary", "re * real + im * imaginary", MEMORY_TESTS),
+    Mutant("h is written without ν", TRACES, "h: turned + nu * sent", "h: turned + sent", MEMORY_TESTS),
+    Mutant("∂ν/∂a is left out", TRACES, " + slope * sent", "", MEMORY_TESTS),
+    Mutant("∂λ/∂a has the wrong sign", TRACES, "- pace * turned", "+ pace * turned", MEMORY_TESTS),
     Mutant(
-        "∂λ/∂θ is −iλ", TRACES, "[-turned[:, 1], turned[:, 0]]", "[turned[:, 1], -turned[:, 0]]", OF_MEMORY,
+        "∂λ/∂θ is −iλ", TRACES, "[-turned[:, 1], turned[:, 0]]", "[turned[:, 1], -turned[:, 0]]", MEMORY_TESTS,
     ),
-    Mutant("T_B is written without ν", TRACES, "u[:, :, None] * nu", "u[:, :, None]", OF_MEMORY),
-    Mutant("T_B does not turn", TRACES, "imaginary.mul_(re).addcmul_(real, im)", "imaginary.mul_(re)", OF_MEMORY),
+    Mutant("T_B is written without ν", TRACES, "u[:, :, None] * nu", "u[:, :, None]", MEMORY_TESTS),
+    Mutant("T_B does not turn", TRACES, "imaginary.mul_(re).addcmul_(real, im)", "imaginary.mul_(re)", MEMORY_TESTS),
     Mutant(
         "rows that are not observed forget their traces", TRACES, "re, im = (torch.where(", "_ = (torch.where(",
-        OF_MEMORY,
+        MEMORY_TESTS,
     ),
     Mutant(
         "rows that are not observed forget", TRACES, "value if mask is None else torch.where(", "value if True else (",
-        OF_MEMORY,
+        MEMORY_TESTS,
     ),
     Mutant(
         "Im B is taught like Re B", TRACES, "torch.addcmul(q_im * real, q_re, imaginary, value=-1)",
-        "torch.addcmul(q_im * real, q_re, imaginary)", OF_MEMORY,
+        "torch.addcmul(q_im * real, q_re, imaginary)", MEMORY_TESTS,
     ),
     Mutant(
-        "immediate credit without ν", TRACES, "(q * decays(memory)[2]).flatten(1)", "q.flatten(1)", OF_MEMORY,
+        "immediate credit without ν", TRACES, "(q * decays(memory)[2]).flatten(1)", "q.flatten(1)", MEMORY_TESTS,
     ),
-    Mutant("the decays are taught by h", TRACES, "(q * held[T_a])", "(q * held[h])", OF_MEMORY),
-    Mutant("the angles are taught by h", TRACES, "(q * held[T_angle])", "(q * held[h])", OF_MEMORY),
-    Mutant("nothing is recalled", EQUATIONS, "return a.add_(recalled)", "return a", OF_MEMORY),
+    Mutant("the decays are taught by h", TRACES, "(q * held[T_a])", "(q * held[h])", MEMORY_TESTS),
+    Mutant("the angles are taught by h", TRACES, "(q * held[T_angle])", "(q * held[h])", MEMORY_TESTS),
+    Mutant("nothing is recalled", EQUATIONS, "return a.add_(recalled)", "return a", MEMORY_TESTS),
     # Least squares
-    Mutant("the prior fades", "updates/rls.py", "math.sqrt(ridge * (1 - forgetting) * len(P))", "0.0", OF_READOUT),
-    Mutant("P is not forgotten", "updates/rls.py", "beta=1 / forgetting, alpha=-1", "beta=1.0, alpha=-1", OF_READOUT),
+    Mutant("the prior fades", "updates/rls.py", "math.sqrt(ridge * (1 - forgetting) * len(P))", "0.0", READOUT_TESTS),
     Mutant(
-        "forecasts learn from current features", READOUT, 'waiting["features"][:, horizon - 2]', "features", OF_READOUT
+        "P is not forgotten", "updates/rls.py", "beta=1 / forgetting, alpha=-1", "beta=1.0, alpha=-1",
+        READOUT_TESTS,
+    ),
+    Mutant(
+        "forecasts learn from current features", READOUT, 'waiting["features"][:, horizon - 2]', "features",
+        READOUT_TESTS,
     ),
     Mutant("forecasts are taught one step late", READOUT, 'waiting["gains"][:, horizon - 2]',
-        'waiting["gains"][:, max(horizon - 3, 0)]', OF_READOUT,
+        'waiting["gains"][:, max(horizon - 3, 0)]', READOUT_TESTS,
     ),
-    Mutant("paused rows advance", READOUT, "moved[:-1] = torch.where(", "_ = torch.where(", OF_READOUT),
-    Mutant("spikes teach", READOUT, "if self.updates > WARM_UP:", "if False:", OF_READOUT),
+    Mutant("paused rows advance", READOUT, "moved[:-1] = torch.where(", "_ = torch.where(", READOUT_TESTS),
+    Mutant("spikes teach", READOUT, "if self.updates > WARM_UP:", "if False:", READOUT_TESTS),
     # Rules
     Mutant(
         "ΔW with y in place of z", EQUATIONS, "dW = Factors([Activity(z[n])]", "dW = Factors([Activity(y[n - 1])]",
@@ -314,7 +319,7 @@ MUTANTS = [
     ),
     Mutant(
         "the norm of the factors adds Gram matrices", FACTORS, "(pre.gram.double() * post.gram)",
-        "(pre.gram.double() + post.gram)", OF_FACTORS,
+        "(pre.gram.double() + post.gram)", FACTOR_TESTS,
     ),
     Mutant(
         "the schedule stands still", APPLY, "self.config.schedule(self.optimizer.updates)", "self.config.schedule(0)",
@@ -334,7 +339,10 @@ MUTANTS = [
         transcription("decay"),
     ),
     # Optimisers
-    Mutant("SGD ascends", OPTIMIZERS, "add(pre, post, scale=-lr, keep", "add(pre, post, scale=lr, keep", OF_OPTIMIZERS),
+    Mutant(
+        "SGD ascends", OPTIMIZERS, "add(pre, post, scale=-lr, keep", "add(pre, post, scale=lr, keep",
+        OPTIMIZER_TESTS,
+    ),
     Mutant(
         "SGD does not decay", OPTIMIZERS, "add(pre, post, scale=-lr, keep=1 - decay", "add(pre, post, scale=-lr",
         transcription("decay"),
@@ -342,122 +350,129 @@ MUTANTS = [
     Mutant("the others do not decay", OPTIMIZERS, "weight.mul_(1 - decay)", "pass", transcription("decay")),
     Mutant(
         "momentum ascends", OPTIMIZERS, "weight.add_(velocity, alpha=-lr)", "weight.add_(velocity, alpha=lr)",
-        OF_OPTIMIZERS,
+        OPTIMIZER_TESTS,
     ),
-    Mutant("the velocity never decays", OPTIMIZERS, "beta=self.config.momentum)", "beta=1.0)", OF_OPTIMIZERS),
+    Mutant("the velocity never decays", OPTIMIZERS, "beta=self.config.momentum)", "beta=1.0)", OPTIMIZER_TESTS),
     Mutant(
         "Nesterov's gradient ascends", OPTIMIZERS, "weight.addmm_(pre.T, post, alpha=-lr)",
-        "weight.addmm_(pre.T, post, alpha=lr)", OF_OPTIMIZERS,
+        "weight.addmm_(pre.T, post, alpha=lr)", OPTIMIZER_TESTS,
     ),
     Mutant(
         "Nesterov does not look ahead", OPTIMIZERS, "weight.add_(velocity, alpha=-lr * self.config.momentum)", "pass",
-        OF_OPTIMIZERS,
+        OPTIMIZER_TESTS,
     ),
     Mutant(
         "RMSprop ascends", OPTIMIZERS, "(self.config.eps), value=-lr)", "(self.config.eps), value=lr)",
-        OF_OPTIMIZERS,
+        OPTIMIZER_TESTS,
     ),
     Mutant(
         "RMSprop divides by the square, not its root", OPTIMIZERS, "weight.addcdiv_(gradient, square.sqrt()",
-        "weight.addcdiv_(gradient, square.clone()", OF_OPTIMIZERS,
+        "weight.addcdiv_(gradient, square.clone()", OPTIMIZER_TESTS,
     ),
-    Mutant("RMSprop forgets at once", OPTIMIZERS, "1 - self.config.alpha)\n", "self.config.alpha)\n", OF_OPTIMIZERS),
-    Mutant("Adam ascends", OPTIMIZERS, "value=-lr * for_mean", "value=lr * for_mean", OF_OPTIMIZERS),
-    Mutant("Adam's mean keeps its bias", OPTIMIZERS, "value=-lr * for_mean", "value=-lr", OF_OPTIMIZERS),
-    Mutant("Adam's square keeps its bias", OPTIMIZERS, "square.sqrt().mul_(for_root)", "square.sqrt()", OF_OPTIMIZERS),
+    Mutant("RMSprop forgets at once", OPTIMIZERS, "1 - self.config.alpha)\n", "self.config.alpha)\n", OPTIMIZER_TESTS),
+    Mutant("Adam ascends", OPTIMIZERS, "value=-lr * for_mean", "value=lr * for_mean", OPTIMIZER_TESTS),
+    Mutant("Adam's mean keeps its bias", OPTIMIZERS, "value=-lr * for_mean", "value=-lr", OPTIMIZER_TESTS),
     Mutant(
-        "Adafactor is not clipped", OPTIMIZERS, "pre / squared.sqrt().clamp_min(1.0)", "pre", OF_OPTIMIZERS,
+        "Adam's square keeps its bias", OPTIMIZERS, "square.sqrt().mul_(for_root)", "square.sqrt()",
+        OPTIMIZER_TESTS,
+    ),
+    Mutant(
+        "Adafactor is not clipped", OPTIMIZERS, "pre / squared.sqrt().clamp_min(1.0)", "pre", OPTIMIZER_TESTS,
     ),
     Mutant(
         "Adafactor's columns are its rows", OPTIMIZERS, "columns.lerp_(mean_squares(post, pre)",
-        "columns.lerp_(mean_squares(post, post)", OF_OPTIMIZERS,
+        "columns.lerp_(mean_squares(post, post)", OPTIMIZER_TESTS,
     ),
     Mutant(
-        "kernel: Adafactor is not clipped", MOVES, "size > 1 && i < rows * from", "0 && i < rows * from",
+        "kernel: Adafactor is not clipped", STEPS, "size > 1 && i < rows * from", "0 && i < rows * from",
         ("tests/network/test_kernel.py", "-k", "give_the_same and adafactor"),
     ),
     Mutant(
-        "kernel: Adafactor counts each pair of rows once", MOVES, "(s < r ? 2 : 1) * gram", "gram",
+        "kernel: Adafactor counts each pair of rows once", STEPS, "(s < r ? 2 : 1) * gram", "gram",
         ("tests/network/test_kernel.py", "-k", "give_the_same and adafactor"),
     ),
-    Mutant("SGD reports no growth", OPTIMIZERS, "else lr * longest", "else 0.0", OF_OPTIMIZERS),
+    Mutant("SGD reports no growth", OPTIMIZERS, "else lr * longest", "else 0.0", OPTIMIZER_TESTS),
     # Max-norm
     Mutant("max-norm on the other axis", SYNAPSES, "dim=1, keepdim", "dim=0, keepdim", transcription("bites")),
-    Mutant("the bound does not grow", MAXNORM, "self.bound += growth", "self.bound += 0", CAUGHT),
-    Mutant("the norms are checked too late", MAXNORM, "self.radius * 0.999", "self.radius * 1.2", CAUGHT),
-    Mutant("the bound is the shortest row", MAXNORM, "norms.max().item()", "norms.min().item()", CAUGHT),
+    Mutant("the bound does not grow", MAXNORM, "self.bound += growth", "self.bound += 0", REGRESSION_TESTS),
+    Mutant("the norms are checked too late", MAXNORM, "self.radius * 0.999", "self.radius * 1.2", REGRESSION_TESTS),
+    Mutant("the bound is the shortest row", MAXNORM, "norms.max().item()", "norms.min().item()", REGRESSION_TESTS),
     Mutant(
         "weights changed elsewhere are not checked", APPLY, "synapses.weight._version != ball.version", "False",
-        MODULE,
+        MODULE_TESTS,
     ),
     # The queue of postponed products
-    Mutant("sent without its scale", SYNAPSES, "x = x if scale == 1.0 else x * scale", "pass", QUEUE),
-    Mutant("what is queued is sent without its scale", SYNAPSES, "x @ pre.T, post)", "x / scale @ pre.T, post)", QUEUE),
-    Mutant("what is queued is not sent", SYNAPSES, "out.addmm_(x @ pre.T, post)", "pass", QUEUE),
-    Mutant("queued without its scale", SYNAPSES, "torch.mul(pre, scale, out", "torch.mul(pre, 1.0, out", QUEUE),
-    Mutant("the queue runs over", SYNAPSES, "self.queued += rows", "self.queued = rows", QUEUE),
-    Mutant("written twice", SYNAPSES, "self.queued = 0\n        return", "return", QUEUE),
-    Mutant("decay forgets the queue", SYNAPSES, "add_outer(self.write(), ", "add_outer(self.weight, ", QUEUE),
+    Mutant("sent without its scale", SYNAPSES, "x = x if scale == 1.0 else x * scale", "pass", QUEUE_TESTS),
+    Mutant(
+        "what is queued is sent without its scale", SYNAPSES, "x @ pre.T, post)", "x / scale @ pre.T, post)",
+        QUEUE_TESTS,
+    ),
+    Mutant("what is queued is not sent", SYNAPSES, "out.addmm_(x @ pre.T, post)", "pass", QUEUE_TESTS),
+    Mutant("queued without its scale", SYNAPSES, "torch.mul(pre, scale, out", "torch.mul(pre, 1.0, out", QUEUE_TESTS),
+    Mutant("the queue runs over", SYNAPSES, "self.queued += rows", "self.queued = rows", QUEUE_TESTS),
+    Mutant("written twice", SYNAPSES, "self.queued = 0\n        return", "return", QUEUE_TESTS),
+    Mutant("decay forgets the queue", SYNAPSES, "add_outer(self.write(), ", "add_outer(self.weight, ", QUEUE_TESTS),
     # Discrepancy
     Mutant(
         "the discrepancy weighs e with β", EQUATIONS, "0.5 * config.gamma * e_own", "0.5 * config.beta * e_own",
-        CLOSED_FORMS,
+        CLOSED_FORM_TESTS,
     ),
-    Mutant("L^z is not halved", EQUATIONS, "0.5 * (y - z).square()", "(y - z).square()", CLOSED_FORMS),
+    Mutant("L^z is not halved", EQUATIONS, "0.5 * (y - z).square()", "(y - z).square()", CLOSED_FORM_TESTS),
     # Forward-mode learners
     Mutant(
         "SnAp-1 ignores what a unit sends to itself", ELIGIBILITY,
-        "kept[:, :, 0] += (micro.slopes[:, :, : len(own)] * own).sum(2)", "pass", OF_TRACES,
+        "kept[:, :, 0] += (micro.slopes[:, :, : len(own)] * own).sum(2)", "pass", TRACE_TESTS,
     ),
     Mutant("eligibility traces do not decay", ELIGIBILITY, "return micro.carry",
-        "return torch.ones_like(micro.carry)", OF_TRACES,
+        "return torch.ones_like(micro.carry)", TRACE_TESTS,
     ),
     Mutant(
         "random feedback has the wrong sign", ELIGIBILITY, "error @ self.broadcast.weight",
-        "-error @ self.broadcast.weight", OF_TRACES,
+        "-error @ self.broadcast.weight", TRACE_TESTS,
     ),
     Mutant(
         "masked rows lose their eligibility", ELIGIBILITY, "rows(mask, self.keep(micro), whole[None, :, :, None])",
-        "self.keep(micro)", OF_TRACES,
+        "self.keep(micro)", TRACE_TESTS,
     ),
     Mutant(
         "immediate: masked rows forget their last input", "learners/forward_mode.py",
-        "state.vectors = _keep(mask, vectors, state.vectors)", "state.vectors = vectors", OF_TRACES,
+        "state.vectors = _keep(mask, vectors, state.vectors)", "state.vectors = vectors", TRACE_TESTS,
     ),
     Mutant(
         "eLSTM: J is f alone", ELSTM, "jacobian = f + (self.cell.weight_cc_l0 * slopes).sum(1)", "jacobian = f",
-        OF_DIAGONAL,
+        DIAGONAL_TESTS,
     ),
-    Mutant("eLSTM: the slope of f ascends", ELSTM, "(c - z) * f * (1 - f)", "(z - c) * f * (1 - f)", OF_DIAGONAL),
+    Mutant("eLSTM: the slope of f ascends", ELSTM, "(c - z) * f * (1 - f)", "(z - c) * f * (1 - f)", DIAGONAL_TESTS),
     Mutant(
         "eLSTM: the output gate gives c no credit", ELSTM, "adjoint * o + grad_gate @ self.cell.weight_hh_l0",
-        "adjoint * o", OF_DIAGONAL,
+        "adjoint * o", DIAGONAL_TESTS,
     ),
     Mutant(
-        "eLSTM: own traces of the new c", ELSTM, "slopes * c[:, None]", "slopes * new_c[:, None]", OF_DIAGONAL
+        "eLSTM: own traces of the new c", ELSTM, "slopes * c[:, None]", "slopes * new_c[:, None]", DIAGONAL_TESTS
     ),
     Mutant(
         "LRU: traces turn the other way", LRU, "torch.stack([real * re - imaginary * im, real * im + imaginary * re]",
-        "torch.stack([real * re + imaginary * im, real * im - imaginary * re]", OF_DIAGONAL,
+        "torch.stack([real * re + imaginary * im, real * im - imaginary * re]", DIAGONAL_TESTS,
     ),
     Mutant(
-        "LRU: traces of B do not turn", LRU, "im.mul_(real).addcmul_(imaginary, re)", "im.mul_(real)", OF_DIAGONAL
+        "LRU: traces of B do not turn", LRU, "im.mul_(real).addcmul_(imaginary, re)", "im.mul_(real)", DIAGONAL_TESTS
     ),
-    Mutant("LRU: Im B is taught like Re B", LRU, "[imaginary, -real]", "[imaginary, real]", OF_DIAGONAL),
+    Mutant("LRU: Im B is taught like Re B", LRU, "[imaginary, -real]", "[imaginary, real]", DIAGONAL_TESTS),
     Mutant(
         "LRU: angles are taught the other way", LRU, "g[:, 1] * rotated[:, 0] - g[:, 0] * rotated[:, 1]",
-        "g[:, 0] * rotated[:, 1] - g[:, 1] * rotated[:, 0]", OF_DIAGONAL,
+        "g[:, 0] * rotated[:, 1] - g[:, 1] * rotated[:, 0]", DIAGONAL_TESTS,
     ),
-    Mutant("LRU: decays are taught the other way", LRU, '"decay": -torch.exp', '"decay": torch.exp', OF_DIAGONAL),
+    Mutant("LRU: decays are taught the other way", LRU, '"decay": -torch.exp', '"decay": torch.exp', DIAGONAL_TESTS),
     Mutant(
-        "LRU: immediate credit without s", LRU, "(torch.exp(layer.scale) * g).flatten(1)", "g.flatten(1)", OF_DIAGONAL
+        "LRU: immediate credit without s", LRU, "(torch.exp(layer.scale) * g).flatten(1)", "g.flatten(1)",
+        DIAGONAL_TESTS,
     ),
     Mutant(
         "RTRL: what a step adds is left out", "learners/rtrl.py",
-        "own.addcmul_(slopes[:, :, :, None], group.vector[:, None, None, :, None])", "pass", OF_RTRL,
+        "own.addcmul_(slopes[:, :, :, None], group.vector[:, None, None, :, None])", "pass", RTRL_TESTS,
     ),
     Mutant(
-        "RTRL: the cell state carries nothing", "learners/rtrl.py", "if carry is not None:", "if False:", OF_RTRL
+        "RTRL: the cell state carries nothing", "learners/rtrl.py", "if carry is not None:", "if False:", RTRL_TESTS
     ),
     # The compiled kernel
     Mutant(
@@ -490,29 +505,29 @@ MUTANTS = [
         "return weight", transcription("kernel and paper"),
     ),
     Mutant(
-        "kernel: SGD ascends", MOVES, "step = (REAL)(-rule->rate * scale)", "step = (REAL)(rule->rate * scale)",
+        "kernel: SGD ascends", STEPS, "step = (REAL)(-rule->rate * scale)", "step = (REAL)(rule->rate * scale)",
         transcription("kernel and paper"),
     ),
     Mutant(
         "kernel: all rows of a batch are the first", PRODUCTS, "tile.x = x + r * stride + i;", "tile.x = x + i;",
-        OF_LARGE,
+        LARGE_TESTS,
     ),
     Mutant(
-        "kernel: an update of many rows forgets the first of them", PRODUCTS, "start ? 1 : keep", "keep", OF_LARGE
+        "kernel: an update of many rows forgets the first of them", PRODUCTS, "start ? 1 : keep", "keep", LARGE_TESTS
     ),
     Mutant(
         "kernel: the Gram matrix of a batch is not symmetric", RUN,
-        "of->gram[r * rows + s] = of->gram[s * rows + r] =", "of->gram[r * rows + s] =", OF_LARGE,
+        "of->gram[r * rows + s] = of->gram[s * rows + r] =", "of->gram[r * rows + s] =", LARGE_TESTS,
     ),
-    Mutant("kernel: momentum ascends", MOVES, "- rate * u[j];", "+ rate * u[j];", OF_OPTIMIZERS),
-    Mutant("kernel: Nesterov does not look ahead", MOVES, "(g[j] + mu * u[j])", "(g[j])", OF_OPTIMIZERS),
-    Mutant("kernel: RMSprop ascends", MOVES, "- rate * d / (REAL_SQRT", "+ rate * d / (REAL_SQRT", OF_OPTIMIZERS),
+    Mutant("kernel: momentum ascends", STEPS, "- rate * u[j];", "+ rate * u[j];", OPTIMIZER_TESTS),
+    Mutant("kernel: Nesterov does not look ahead", STEPS, "(g[j] + mu * u[j])", "(g[j])", OPTIMIZER_TESTS),
+    Mutant("kernel: RMSprop ascends", STEPS, "- rate * d / (REAL_SQRT", "+ rate * d / (REAL_SQRT", OPTIMIZER_TESTS),
     Mutant(
-        "kernel: Adam's square keeps its bias", MOVES, "(REAL_SQRT(v[j]) * root + eps)", "(REAL_SQRT(v[j]) + eps)",
-        OF_OPTIMIZERS,
+        "kernel: Adam's square keeps its bias", STEPS, "(REAL_SQRT(v[j]) * root + eps)", "(REAL_SQRT(v[j]) + eps)",
+        OPTIMIZER_TESTS,
     ),
     Mutant(
-        "kernel: max-norm never bites", MOVES, "if (norm > radius)\n", "if (0)\n", transcription("kernel and bites")
+        "kernel: max-norm never bites", STEPS, "if (norm > radius)\n", "if (0)\n", transcription("kernel and bites")
     ),
     Mutant(
         "kernel: every rank makes the first part of a product", RUN, "start = run->step->part * each;", "start = 0;",
@@ -574,19 +589,19 @@ MUTANTS = [
     ),
     Mutant(
         "kernel: credit turns the wrong way", KERNEL_TRACES, "credit_im[i] += q_im[i] * T - q[i] * Ti",
-        "credit_im[i] += q_im[i] * T + q[i] * Ti", OF_KERNEL_MEMORY,
+        "credit_im[i] += q_im[i] * T + q[i] * Ti", KERNEL_MEMORY_TESTS,
     ),
     Mutant(
         "kernel: credit forgets the imaginary part", KERNEL_TRACES, "credit[i] += q[i] * T + q_im[i] * Ti",
-        "credit[i] += q[i] * T", OF_KERNEL_MEMORY,
+        "credit[i] += q[i] * T", KERNEL_MEMORY_TESTS,
     ),
     Mutant(
         "kernel: traces turn the wrong way", KERNEL_TRACES, "T_re[i] = re[i] * T - im[i] * Ti",
-        "T_re[i] = re[i] * T + im[i] * Ti", OF_KERNEL_MEMORY,
+        "T_re[i] = re[i] * T + im[i] * Ti", KERNEL_MEMORY_TESTS,
     ),
     Mutant(
         "kernel: traces are written without ν", KERNEL_TRACES, "+ nu[i] * u;",
-        "+ u;", OF_KERNEL_MEMORY,
+        "+ u;", KERNEL_MEMORY_TESTS,
     ),
     Mutant(
         "kernel: traces of inputs that are 0 now do not decay", KERNEL_TRACES, " && T[0] == 0 && T[H] == 0) continue;",
@@ -594,35 +609,35 @@ MUTANTS = [
     ),
     Mutant(
         "kernel: memories turn the wrong way", KERNEL_TRACES, "turned = re[i] * value[i] - im[i] * value_im[i]",
-        "turned = re[i] * value[i] + im[i] * value_im[i]", OF_KERNEL_MEMORY,
+        "turned = re[i] * value[i] + im[i] * value_im[i]", KERNEL_MEMORY_TESTS,
     ),
     Mutant(
         "kernel: the gradient of the rates has the wrong sign", KERNEL_TRACES, "- pace[i] * h[part * H + i]",
-        "+ pace[i] * h[part * H + i]", OF_KERNEL_MEMORY,
+        "+ pace[i] * h[part * H + i]", KERNEL_MEMORY_TESTS,
     ),
     Mutant(
         "kernel: the gradient of the angles has the wrong sign", KERNEL_TRACES, "angle[i] -= h[H + i]",
-        "angle[i] += h[H + i]", OF_KERNEL_MEMORY,
+        "angle[i] += h[H + i]", KERNEL_MEMORY_TESTS,
     ),
     Mutant(
         "kernel: the update of B ascends", KERNEL_TRACES, "keep * m->weight[i] - rate * update[i]",
-        "keep * m->weight[i] + rate * update[i]", OF_KERNEL_MEMORY,
+        "keep * m->weight[i] + rate * update[i]", KERNEL_MEMORY_TESTS,
     ),
     Mutant(
         "kernel: unobserved rows advance", KERNEL_TRACES, "moves = NAME(is_observed)(run, r)",
-        "moves = 1", OF_KERNEL_MEMORY,
+        "moves = 1", KERNEL_MEMORY_TESTS,
     ),
     Mutant(
         "kernel: products for credit leave out the queue", KERNEL_TRACES, "q[r * twice + i] += v *",
-        "q[r * twice + i] += 0 * v *", OF_KERNEL_MEMORY,
+        "q[r * twice + i] += 0 * v *", KERNEL_MEMORY_TESTS,
     ),
     Mutant(
         "kernel: immediate credit without ν", KERNEL_TRACES, "q[i] * run->decays[2 * H + i % H]",
-        "q[i]", OF_KERNEL_MEMORY,
+        "q[i]", KERNEL_MEMORY_TESTS,
     ),
     Mutant(
         "kernel: the updates queued in this step are left out", KERNEL_TRACES, "write.pre) write.queued += run->rows;",
-        "write.pre) write.queued += 0;", OF_KERNEL_MEMORY,
+        "write.pre) write.queued += 0;", KERNEL_MEMORY_TESTS,
     ),
     Mutant(
         "kernel: the next step reads z", KERNEL, "(corrected + here, y + there", "(corrected + here, z + there",
@@ -690,7 +705,7 @@ def run_tests(job: Job, folder: Path) -> int:
     return code if imported.is_relative_to(folder) else WRONG_PACKAGE
 
 
-def judge(jobs: list[Job], scratch: Path, workers: int) -> list[int]:
+def run_jobs(jobs: list[Job], scratch: Path, workers: int) -> list[int]:
     """The exit code of each job."""
     import pytest  # noqa: F401 (once, for the processes below to inherit)
     import torch
@@ -720,7 +735,7 @@ def judge(jobs: list[Job], scratch: Path, workers: int) -> list[int]:
             number = running.pop(pid)
             codes[number] = os.waitstatus_to_exitcode(status)
             mutant = jobs[number].mutant
-            progress.update(task, advance=1, last=mutant.why if mutant else "as it is", refresh=True)
+            progress.update(task, advance=1, last=mutant.description if mutant else "as it is", refresh=True)
     return codes
 
 
@@ -728,7 +743,7 @@ def main(pattern: str = "") -> int:
     from rich.console import Console
     from rich.table import Table
 
-    chosen = [mutant for mutant in MUTANTS if pattern in mutant.why]
+    chosen = [mutant for mutant in MUTANTS if pattern in mutant.description]
     if shutil.which("cc") is None:
         chosen = [mutant for mutant in chosen if not mutant.compiled]
         print("no C compiler: the mutants of the kernel are left out")
@@ -736,23 +751,24 @@ def main(pattern: str = "") -> int:
         mutant.apply((PACKAGE / mutant.file).read_text(encoding="utf-8"))
     jobs = [*unchanged(chosen), *(Job(mutant, mutant.tests) for mutant in chosen)]
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    table, wrong = Table("mutant", "file", "", box=None), 0
+    table, problems = Table("mutant", "file", "", box=None), 0
     with tempfile.TemporaryDirectory(prefix="ptncn-mutants-") as scratch:
-        for number, code in enumerate(judge(jobs, Path(scratch), workers)):
+        for number, code in enumerate(run_jobs(jobs, Path(scratch), workers)):
             mutant, tests = jobs[number]
             if mutant is not None and mutant.compiled and code in CRASHES:
                 code = 1
             if mutant is not None:
-                table.add_row(mutant.why, mutant.file, OUTCOMES.get(code, f"DID NOT RUN ({code})"))
+                table.add_row(mutant.description, mutant.file, OUTCOMES.get(code, f"DID NOT RUN ({code})"))
             if code == (0 if mutant is None else 1):
                 continue
-            wrong += 1
+            problems += 1
             if code != 0:
-                said = (Path(scratch) / str(number) / "output.txt").read_text(encoding="utf-8")[-2000:]
-                print(f"{mutant.why if mutant else 'the package as it is'}: pytest {' '.join(tests)}\n{said}\n")
+                output = (Path(scratch) / str(number) / "output.txt").read_text(encoding="utf-8")[-2000:]
+                name = mutant.description if mutant else "the package as it is"
+                print(f"{name}: pytest {' '.join(tests)}\n{output}\n")
     Console().print(table)
-    print(f"\n{len(chosen)} mutants, " + (f"{wrong} PROBLEMS" if wrong else "all caught"))
-    return int(wrong > 0)
+    print(f"\n{len(chosen)} mutants, " + (f"{problems} PROBLEMS" if problems else "all caught"))
+    return int(problems > 0)
 
 
 if __name__ == "__main__":

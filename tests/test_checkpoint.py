@@ -29,7 +29,7 @@ RUNS = {
     "authors": {"preset": "authors"},
     "rmsprop": {"optimizer": "rmsprop", "dtype": "float64"},
     "adam on a schedule": {"optimizer": "adam", "schedule": Schedule("linear", 20, 0.1)},
-    "chance": {"activation": "bernoulli", "hidden_prediction": "sigmoid", "presynaptic": "z"},
+    "random units": {"activation": "bernoulli", "hidden_prediction": "sigmoid", "presynaptic": "z"},
     "tight ball": {"max_norm": 0.1, "optimizer": "momentum"},
 }
 
@@ -39,8 +39,8 @@ def frames(steps):
 
 
 def run(net, state, xs, start=0):
-    chance = torch.Generator().manual_seed(9)
-    masks = torch.rand(50, 3, generator=chance) < 0.8
+    rng = torch.Generator().manual_seed(9)
+    masks = torch.rand(50, 3, generator=rng) < 0.8
     return torch.stack([net.step(x, state, mask=masks[start + t]).prediction for t, x in enumerate(xs)])
 
 
@@ -103,7 +103,7 @@ def flips(data):
             yield bytes(altered)
 
 
-def test_every_single_bit_counts(tmp_path):
+def test_any_flipped_bit_is_detected(tmp_path):
     mean, path = make("mean", input_size=2), tmp_path / "mean.ckpt"
     state = mean.begin(1)
     mean.step(torch.tensor([[0.5, 0.25]]), state)
@@ -118,7 +118,7 @@ def test_every_single_bit_counts(tmp_path):
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_bit_of_every_byte_of_a_network_counts(version, good):
+def test_a_flipped_bit_in_any_byte_of_a_network_is_detected(version, good):
     data = (good if version == 2 else OLD / "esn-1.ckpt").read_bytes()
     for altered in islice(flips(data), 0, None, 9):
         with pytest.raises(CheckpointError):
@@ -160,7 +160,7 @@ def rename(body, name, value):
     body["state"]["dict"] = [[key, value if key == name else old] for key, old in body["state"]["dict"]]
 
 
-BOMBS = {
+FORGERIES = {
     "layers that the file has no weights for": lambda body: body["options"].update(hidden_sizes=[10**9]),
     "a layer more": lambda body: body["options"].update(hidden_sizes=[5, 5]),
     "inputs without end": lambda body: body["options"].update(input_size=10**30),
@@ -190,9 +190,9 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("name", FORGERIES)
 def test_a_forged_text_with_a_valid_checksum_is_rejected(name, good):
-    forge(good, BOMBS[name])
+    forge(good, FORGERIES[name])
     with pytest.raises(CheckpointError, match=r"run\.ckpt"):
         ptncn.load(good)
 
@@ -242,8 +242,8 @@ def put(tree, path, value):
     next(pair for pair in tree["dict"] if pair[0] == path[-1])[1] = value
 
 
-@pytest.mark.parametrize("lie", [None, "x", True, -1, math.nan, math.inf, pytest.param(10**400, id="huge")])
-def test_a_forged_count_or_step_size_is_refused(lie, tmp_path):
+@pytest.mark.parametrize("value", [None, "x", True, -1, math.nan, math.inf, pytest.param(10**400, id="huge")])
+def test_a_forged_count_or_step_size_is_refused(value, tmp_path):
     """An optimiser that has made −1 updates would divide by zero at its next one."""
     net = PTNCN(2, [3], output="gaussian", preset="best", optimizer="adam", teaching="small", output_bias="mean")
     ptncn.save(tmp_path / "n.ckpt", net)
@@ -252,10 +252,10 @@ def test_a_forged_count_or_step_size_is_refused(lie, tmp_path):
     assert {path[-1] for path in places} == {"lr", "updates", "count"}
     for path in places:
         ptncn.save(tmp_path / "n.ckpt", net)
-        forge(tmp_path / "n.ckpt", lambda body, path=path: put(body["learner"], path, lie))
-        with pytest.raises(CheckpointError, match=rf"{path[-1]}: expected") as refusal:
+        forge(tmp_path / "n.ckpt", lambda body, path=path: put(body["learner"], path, value))
+        with pytest.raises(CheckpointError, match=rf"{path[-1]}: expected") as caught:
             ptncn.load(tmp_path / "n.ckpt")
-        assert "\n" not in str(refusal.value)
+        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("optimizer", ["rmsprop", "adam", "adagrad", "momentum"])
@@ -270,9 +270,9 @@ def test_forged_moments_and_step_sizes_of_gradient_learners_are_refused(optimize
     def refused(change, tensors=None):
         ptncn.save(path, learner)
         forge(path, change, tensors)
-        with pytest.raises(CheckpointError, match=r"optimizer|lr") as refusal:
+        with pytest.raises(CheckpointError, match=r"optimizer|lr") as caught:
             ptncn.load(path)
-        assert "\n" not in str(refusal.value)
+        assert "\n" not in str(caught.value)
 
     def group(body):
         return dict(dict(dict(body["learner"]["dict"])["optimizer"]["dict"])["param_groups"]["list"][0]["dict"])
@@ -284,8 +284,8 @@ def test_forged_moments_and_step_sizes_of_gradient_learners_are_refused(optimize
     ptncn.save(path, learner)
     text, tensors = read(path)
     assert group(json.loads(text))["lr"] == 0.01
-    for lie in (None, "x", True, -1, math.nan, math.inf, 10**400):
-        refused(lambda body, lie=lie: set_lr(body, lie))
+    for value in (None, "x", True, -1, math.nan, math.inf, 10**400):
+        refused(lambda body, value=value: set_lr(body, value))
     moments = [name for name in tensors if ".state." in name and tensors[name].ndim]
     assert moments
     for name in moments:
@@ -300,7 +300,7 @@ def test_a_file_does_not_choose_the_device(good):
         ptncn.load(good)
 
 
-def test_what_a_file_lacks_is_named(good):
+def test_missing_parts_of_a_file_are_named(good):
     forge(good, lambda body: body["learner"]["dict"].pop())
     with pytest.raises(CheckpointError, match=r"nothing refers to|there is no '\w+'"):
         ptncn.load(good)

@@ -34,7 +34,7 @@ MODULES = [
 
 
 @pytest.fixture
-def somewhere(tmp_path, monkeypatch):
+def working_directory(tmp_path, monkeypatch):
     """An empty folder, and no data."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PTNCN_DATA", str(tmp_path / "cache"))
@@ -90,12 +90,12 @@ def test_every_option_is_on_the_page_of_choices():
 
 def imported_parts(path: Path) -> set[str]:
     """The parts of the package that a module imports when it is loaded, and not only for its types."""
-    found = set()
+    packages = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "ptncn":
             inside = (node.module or "").split(".")[1:]
-            found |= {inside[0]} if inside else {alias.name for alias in node.names}
-    return found - {"__version__"}
+            packages |= {inside[0]} if inside else {alias.name for alias in node.names}
+    return packages - {"__version__"}
 
 
 def test_imports_follow_the_architecture_page():
@@ -106,8 +106,8 @@ def test_imports_follow_the_architecture_page():
     described = {part for row in rows for part in row[1]}
     for _, parts, _, allowed, _ in rows[:-1]:  # the command line may import anything
         for part in parts:
-            place = PACKAGE / part
-            for path in place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]:
+            source = PACKAGE / part
+            for path in source.rglob("*.py") if source.is_dir() else [source.with_suffix(".py")]:
                 extra = imported_parts(path) - {part, *allowed, *anywhere}
                 assert not extra, f"{path.relative_to(ROOT)} imports {extra}"
     built = {path.stem for path in PACKAGE.glob("*.py")} | {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
@@ -115,7 +115,7 @@ def test_imports_follow_the_architecture_page():
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # examples may leave a file open
-@pytest.mark.usefixtures("somewhere")
+@pytest.mark.usefixtures("working_directory")
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings_run(name):
     try:
@@ -129,7 +129,7 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.usefixtures("somewhere")
+@pytest.mark.usefixtures("working_directory")
 def test_the_python_of_the_readme_runs_from_top_to_bottom():
     names: dict[str, object] = {}
     code = blocks(README, "python")
@@ -145,19 +145,19 @@ def commands(page: Path) -> list[str]:
     return [line for line in lines if line.startswith("ptncn ")]
 
 
-def test_the_commands_of_the_readme_run(somewhere, capfd, monkeypatch):
+def test_the_commands_of_the_readme_run(working_directory, capfd, monkeypatch):
     """In their order, in an empty folder; nothing is downloaded. A live page does not end by itself: its server is left
     out, its options are not."""
     monkeypatch.setattr("ptncn.live.Server.run", lambda server: server._socket.close())
 
-    (somewhere / "feed.csv").write_text("time,load\n" + "".join(f"{t},{(t % 7) / 7}\n" for t in range(60)))
+    (working_directory / "feed.csv").write_text("time,load\n" + "".join(f"{t},{(t % 7) / 7}\n" for t in range(60)))
     lines = commands(README)
     assert lines
     for line in lines:
         failed = app(shlex.split(line)[1:], standalone_mode=False)
         assert not failed, f"{line}\n{capfd.readouterr()}"
     for written in ("predictions.csv", "feed.ckpt"):
-        assert (somewhere / written).stat().st_size > 0
+        assert (working_directory / written).stat().st_size > 0
 
 
 def test_the_make_targets_of_the_readme_exist():

@@ -45,8 +45,8 @@ def example(monkeypatch, tmp_path):
     info.joinpath("entry_points.txt").write_text("\n".join([f"[{group}]", *lines, ""]))
     monkeypatch.syspath_prepend(str(EXAMPLE / "src"))
     monkeypatch.syspath_prepend(str(tmp_path))
-    found = Registry[Entry]("learner", group)  # the global one has already loaded its entry points
-    LEARNERS.add("linear-ar", found.find("linear-ar"))
+    registry = Registry[Entry]("learner", group)  # the global one has already loaded its entry points
+    LEARNERS.add("linear-ar", registry.find("linear-ar"))
     yield describe("linear-ar")
     LEARNERS.remove("linear-ar")
 
@@ -187,10 +187,10 @@ def test_a_learner_of_another_package_goes_through_every_command(example, tmp_pa
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PTNCN_DATA", str(tmp_path / "empty"))
     assert json.loads(invoke("learners", "--json"))["linear-ar"]["about"] == example.about
-    few = ("--sequences", "20", "--canvas", "28", "--units", "2", "--json")
-    assert json.loads(invoke("train", "linear-ar", "digits", *few))["se"] > 0
-    found = json.loads(invoke("tune", "linear-ar", "mnist", "--scale", "smoke", "--trials", "1", "--json"))
-    assert set(found["options"]) == {"lr"}
+    options = ("--sequences", "20", "--canvas", "28", "--units", "2", "--json")
+    assert json.loads(invoke("train", "linear-ar", "digits", *options))["se"] > 0
+    config = json.loads(invoke("tune", "linear-ar", "mnist", "--scale", "smoke", "--trials", "1", "--json"))
+    assert set(config["options"]) == {"lr"}
     rows = ("--learners", "linear-ar", "--data", "mnist", "--configs", "configs")
     cells = json.loads(invoke("reproduce", "prediction", "--scale", "smoke", *rows, "--json"))
     assert list(cells["test_se"]) == ["linear-ar"]
@@ -210,8 +210,8 @@ def adadelta():
 
 def test_a_new_optimiser_is_an_option_of_the_commands(adadelta, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    few = ("--sequences", "20", "--canvas", "28", "--units", "2", "--json")
-    assert json.loads(invoke("train", "gru-tbptt", "digits", *few, "-o", f"optimizer={adadelta}"))["se"] > 0
+    options = ("--sequences", "20", "--canvas", "28", "--units", "2", "--json")
+    assert json.loads(invoke("train", "gru-tbptt", "digits", *options, "-o", f"optimizer={adadelta}"))["se"] > 0
 
 
 @pytest.mark.parametrize("name", ["lstm-tbptt", "rnn-immediate", "esn-sgd"])

@@ -9,7 +9,7 @@ from _pytest.mark.expression import Expression
 from mutants import MUTANTS, PACKAGE, ROOT, Mutant
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.why)
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.description)
 def test_each_mutant_applies_to_the_current_package(mutant):
     text = (PACKAGE / mutant.file).read_text(encoding="utf-8")
     changed = mutant.apply(text)
@@ -30,7 +30,7 @@ def test_each_mutant_selects_at_least_one_test():
 
 
 def test_no_two_mutants_are_the_same():
-    assert len({mutant.why for mutant in MUTANTS}) == len(MUTANTS)
+    assert len({mutant.description for mutant in MUTANTS}) == len(MUTANTS)
     assert len({(mutant.file, mutant.old, mutant.new) for mutant in MUTANTS}) == len(MUTANTS)
 
 

@@ -16,9 +16,9 @@ print(len(names))
 
 
 def test_every_module_can_be_imported_without_fcntl_and_resource():
-    done = subprocess.run([sys.executable, "-c", WALK], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 100
+    result = subprocess.run([sys.executable, "-c", WALK], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert int(result.stdout) > 100
 
 
 def test_a_checkpoint_is_locked_and_a_learner_learns_without_fcntl(tmp_path):
@@ -28,9 +28,9 @@ def test_a_checkpoint_is_locked_and_a_learner_learns_without_fcntl(tmp_path):
         "import sys\nfor name in ('fcntl', 'resource'): sys.modules[name] = None\nfrom ptncn.cli import app\napp()\n"
     )
     command = ["stream", feed, "--checkpoint", tmp_path / "c", "--out", tmp_path / "out.csv"]
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", block, *map(str, command)], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 11
     assert not (tmp_path / "c.lock").exists()

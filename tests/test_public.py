@@ -28,8 +28,8 @@ def test_an_unknown_name_is_an_attribute_error():
 
 def test_importing_it_imports_neither_torch_nor_any_of_its_parts():
     code = "import sys, ptncn; print([name for name in sys.modules if name.startswith(('ptncn.', 'torch', 'numpy'))])"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said == "[]\n"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output == "[]\n"
 
 
 def test_listing_learners_does_not_import_torch():
@@ -46,21 +46,21 @@ LEARNING = (
 
 def imported_at_load(path):
     """The packages that a module imports when it is loaded."""
-    found = set()
+    packages = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
+            packages |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.add((node.module or "").partition(".")[0])
-    return found - {"ptncn", ""} - set(sys.stdlib_module_names)
+            packages.add((node.module or "").partition(".")[0])
+    return packages - {"ptncn", ""} - set(sys.stdlib_module_names)
 
 
 def test_learning_needs_the_required_packages_alone():
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     required = {re.match(r"[a-z0-9]+", line)[0] for line in declared}
     for part in LEARNING:
-        place = ROOT / "src/ptncn" / part
-        files = list(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+        source = ROOT / "src/ptncn" / part
+        files = list(source.rglob("*.py")) if source.is_dir() else [source.with_suffix(".py")]
         assert files
         for path in files:
             assert imported_at_load(path) <= required, path

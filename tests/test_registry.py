@@ -34,18 +34,18 @@ def test_a_removed_entry_is_unknown() -> None:
 
 
 def test_other_packages_add_entries_through_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    groups = []
 
     def installed(group: str) -> EntryPoints:
-        asked.append(group)
+        groups.append(group)
         return EntryPoints([EntryPoint("limit", "sys:maxsize", group), EntryPoint("red", "sys:path", group)])
 
     monkeypatch.setattr(registry, "entry_points", installed)
     colours = Registry[object]("colour", "ptncn.colours", {"red": 1})
-    assert asked == []
+    assert groups == []
     assert colours.find("limit") == sys.maxsize
     assert colours.find("red") == 1, "an installed package does not replace one of ours"
-    assert asked == ["ptncn.colours"]
+    assert groups == ["ptncn.colours"]
 
 
 def test_a_lazy_entry_is_imported_when_it_is_first_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

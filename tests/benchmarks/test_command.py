@@ -65,7 +65,7 @@ def test_the_default_is_every_case_and_every_extra() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "expected"),
     [
         (["--shape", "big"], "'big'"),
         (["--case", "lstm-bttp"], "did you mean 'lstm-bptt'"),
@@ -73,9 +73,9 @@ def test_the_default_is_every_case_and_every_extra() -> None:
     ],
 )
 def test_a_mistake_is_reported_without_a_traceback(
-    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert step.main(arguments) == 1
     message = capsys.readouterr().err
-    assert words in message
+    assert expected in message
     assert "Traceback" not in message

@@ -15,11 +15,11 @@ TINY = Shape.parse("6-2x5@2")
 
 
 def test_memory_is_measured_in_a_separate_process() -> None:
-    found = memory.in_subprocess("ptncn-sgd", "1000-1x1000@1", 3)
+    result = memory.in_subprocess("ptncn-sgd", "1000-1x1000@1", 3)
     biases = 2 * 1000
-    assert found["held"] == 4 * (4 * 1000**2 + biases)
-    assert found["held"] < found["peak"] < 10 * found["held"]
-    assert (found["what"], found["shape"], found["batch"], found["steps"]) == ("ptncn-sgd", "1000-1x1000", 1, 3)
+    assert result["held"] == 4 * (4 * 1000**2 + biases)
+    assert result["held"] < result["peak"] < 10 * result["held"]
+    assert (result["what"], result["shape"], result["batch"], result["steps"]) == ("ptncn-sgd", "1000-1x1000", 1, 3)
 
 
 def test_a_failing_subprocess_reports_its_error() -> None:
@@ -28,30 +28,30 @@ def test_a_failing_subprocess_reports_its_error() -> None:
 
 
 def test_growth_has_times_and_an_exponent() -> None:
-    found = extras.measure_growth(0.0, units=(3, 5, 7), layers=(1, 2, 3), batches=(1, 2), width=6)
-    assert list(found["units"]) == ["3", "5", "7"]
-    assert list(found["batch"]) == ["1", "2"]
-    assert 0 <= found["layers_r2"] <= 1
-    assert isinstance(found["exponent_units"], float)
+    result = extras.measure_growth(0.0, units=(3, 5, 7), layers=(1, 2, 3), batches=(1, 2), width=6)
+    assert list(result["units"]) == ["3", "5", "7"]
+    assert list(result["batch"]) == ["1", "2"]
+    assert 0 <= result["layers_r2"] <= 1
+    assert isinstance(result["exponent_units"], float)
 
 
 @pytest.mark.parametrize("what", ["ptncn-sgd", "ptncn-adam"])
 def test_a_long_run_has_a_beginning_and_an_end(what: str) -> None:
-    found = extras.measure_long_run(what, Shape.parse("4-2x3@1"), 1000)
-    assert found["first_ms"] > 0
-    assert found["last_ms"] > 0
-    assert found["denormals"] == 0
+    result = extras.measure_long_run(what, Shape.parse("4-2x3@1"), 1000)
+    assert result["first_ms"] > 0
+    assert result["last_ms"] > 0
+    assert result["denormals"] == 0
 
 
-def test_denormal_numbers_are_found() -> None:
+def test_denormal_numbers_are_counted() -> None:
     tensors = [torch.tensor([1e-39, -1e-45, 1e-37]), torch.tensor([1e-310], dtype=torch.float64), torch.tensor([1])]
     assert extras.count_denormals(tensors) == 3
 
 
 def test_the_generator_takes_a_share_of_the_time() -> None:
-    found = extras.measure_generator(0.0, Shape.parse("1024-1x4@2"), canvas=32)
-    assert 0 < found["share"] < 1
-    assert found["frames"] == 20
+    result = extras.measure_generator(0.0, Shape.parse("1024-1x4@2"), canvas=32)
+    assert 0 < result["share"] < 1
+    assert result["frames"] == 20
 
 
 def test_the_number_of_threads_is_restored() -> None:
@@ -65,9 +65,9 @@ def test_bfloat16_is_measured() -> None:
 
 
 def test_a_step_with_a_memory_is_timed_in_turn_with_one_without() -> None:
-    found = options.trace_memory(TINY, 0.0, threads=1)
-    assert found["option"] == "memory of 128"
-    assert min(found["ms"], found["plain_ms"]) > 0
+    result = options.trace_memory(TINY, 0.0, threads=1)
+    assert result["option"] == "memory of 128"
+    assert min(result["ms"], result["plain_ms"]) > 0
 
 
 def test_a_compiler_that_exceeds_its_time_limit_is_reported() -> None:
@@ -75,14 +75,14 @@ def test_a_compiler_that_exceeds_its_time_limit_is_reported() -> None:
 
 
 @pytest.mark.skipif(kernels.load() is None, reason="the compiled kernel was not built: no C compiler")
-def test_a_profile_says_where_the_time_goes() -> None:
-    found = extras.profile_step(TINY, min_seconds=0.01)
-    assert list(found["shares"]) == ["products", "activations", "norms", "updates", "the rest"]
-    assert all(share > 0 for share in found["shares"].values())
-    assert sum(found["shares"].values()) == pytest.approx(1)
+def test_a_profile_has_the_share_of_each_part() -> None:
+    result = extras.profile_step(TINY, min_seconds=0.01)
+    assert list(result["shares"]) == ["products", "activations", "norms", "updates", "the rest"]
+    assert all(share > 0 for share in result["shares"].values())
+    assert sum(result["shares"].values()) == pytest.approx(1)
 
 
-def test_a_busy_machine_is_noticed() -> None:
+def test_a_busy_machine_gives_a_warning() -> None:
     assert warning(describe_machine(load=0.0)) is None
     assert str(MAX_LOAD + 1) in (warning(describe_machine(load=MAX_LOAD + 1)) or "")
     assert "other processes used 90%" in (warning({**describe_machine(load=0.0), "others": 0.9}) or "")
@@ -100,5 +100,5 @@ def test_finished_children_do_not_count_as_background_load(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("module", ["shapes", "sections", "machine", "extras"])
 def test_docstring_examples_run(module: str) -> None:
-    found = doctest.testmod(importlib.import_module(f"speed.{module}"))
-    assert (found.failed, found.attempted > 0) == (0, True)
+    result = doctest.testmod(importlib.import_module(f"speed.{module}"))
+    assert (result.failed, result.attempted > 0) == (0, True)

@@ -32,8 +32,8 @@ def test_messages_after_a_pause_leave_at_once():
 
 
 def test_ranks_take_turns_on_a_core():
-    alike = [[["compute", 2.0]]] * 3
-    assert max(simulated(alike, FREE, cores=2, slice_=0.01)) == pytest.approx(3.0, abs=0.02)
+    programs = [[["compute", 2.0]]] * 3
+    assert max(simulated(programs, FREE, cores=2, slice_=0.01)) == pytest.approx(3.0, abs=0.02)
     assert simulated([[["compute", 2.0]]] * 2, FREE, cores=1, slice_=5.0) == [2.0, 4.0]
 
 

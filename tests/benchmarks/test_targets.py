@@ -7,9 +7,9 @@ import example_record
 from speed.targets import check_targets
 
 
-def _target(record: dict[str, Any], words: str) -> dict[str, Any]:
-    (found,) = [each for each in check_targets(record) if words in each["target"]]
-    return found
+def _target(record: dict[str, Any], text: str) -> dict[str, Any]:
+    (target,) = [each for each in check_targets(record) if text in each["target"]]
+    return target
 
 
 def test_a_target_is_met_or_missed_by_its_ratio() -> None:

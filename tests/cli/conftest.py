@@ -2,7 +2,7 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def somewhere(tmp_path, monkeypatch):
+def working_directory(tmp_path, monkeypatch):
     """An empty working directory without downloaded data."""
     monkeypatch.setenv("PTNCN_DATA", str(tmp_path / "empty"))
     monkeypatch.setenv("COLUMNS", "200")

@@ -14,15 +14,15 @@ runner = CliRunner()
 
 def test_the_help_lists_every_command_with_a_description(monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    said = runner.invoke(app, ["--help"]).output
+    output = runner.invoke(app, ["--help"]).output
     for name in COMMANDS:
-        (line,) = [line for line in said.splitlines() if line.strip("│ ").startswith(f"{name} ")]
+        (line,) = [line for line in output.splitlines() if line.strip("│ ").startswith(f"{name} ")]
         assert len(line.strip("│ ").split()) > 4
-    assert runner.invoke(app, []).output.strip() == said.strip()
+    assert runner.invoke(app, []).output.strip() == output.strip()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_each_command_is_there(name):
+def test_each_command_exists(name):
     assert callable(load(name))
     result = runner.invoke(app, [name, "--help"])
     assert result.exit_code == 0
@@ -41,8 +41,8 @@ def test_it_prints_its_version():
 
 def test_help_imports_no_command():
     code = "import sys, ptncn.cli; print(sorted(name for name in sys.modules if name.startswith(('ptncn.', 'torch'))))"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said == "['ptncn.cli']\n"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output == "['ptncn.cli']\n"
 
 
 @pytest.mark.parametrize(

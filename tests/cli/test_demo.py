@@ -27,8 +27,8 @@ def finished(tmp_path_factory):
 def test_it_writes_a_page_a_film_figures_and_a_record(finished):
     out, _ = finished
     strips = [f"change-{part}.png" for part in (1, 2, 3)]
-    wanted = [*strips, "curves.png", "demo.json", "evaluations.png", "film.gif", "index.html", "surprise.png"]
-    assert sorted(path.name for path in out.iterdir()) == wanted
+    expected = [*strips, "curves.png", "demo.json", "evaluations.png", "film.gif", "index.html", "surprise.png"]
+    assert sorted(path.name for path in out.iterdir()) == expected
     with Image.open(out / "film.gif") as film:
         assert film.n_frames > 60
     assert (out / "index.html").read_text().startswith("<!doctype html>")
@@ -42,14 +42,14 @@ def test_the_record_has_the_command_and_the_versions(finished):
     assert record["seconds"] > 0
 
 
-def test_it_prints_what_happens_and_then_the_address_of_the_page(finished):
-    out, said = finished
-    plain = " ".join(said.split())
+def test_it_prints_what_happens_and_then_the_url_of_the_page(finished):
+    out, output = finished
+    plain = " ".join(output.split())
     assert "without any signal" in plain
     for part in ("digits", "letters", "shapes", "digits again"):
         assert part in plain
     assert "repeating the last frame" in plain
-    lines = [line.strip() for line in said.rstrip().splitlines()]
+    lines = [line.strip() for line in output.rstrip().splitlines()]
     assert (out / "index.html").resolve().as_uri() in lines
     assert lines[-1] == "ptncn live"
 

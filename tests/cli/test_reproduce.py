@@ -19,25 +19,25 @@ def run(*arguments, exit_code=0):
     return call("reproduce", *arguments, exit_code=exit_code)
 
 
-def test_prediction_zero_shot_one_shot_and_out_of_domain_share_their_training(somewhere):
-    few = ("--scale", "smoke", "--json", "--learners", "ptncn,lstm-bptt")
-    cells = json.loads(run("prediction", *few).stdout)
+def test_prediction_zero_shot_one_shot_and_out_of_domain_share_their_training(working_directory):
+    options = ("--scale", "smoke", "--json", "--learners", "ptncn,lstm-bptt")
+    cells = json.loads(run("prediction", *options).stdout)
     assert set(cells) == {"test_ce", "test_se", "future_ce", "future_se", "valid_bpc", "test_bpc"}
     assert set(cells["test_se"]["ptncn"]) == {"mnist", "notmnist"}
     assert set(cells["test_bpc"]["lstm-bptt"]) == {"ptb"}
-    trained = sorted((somewhere / "runs").rglob("finished.safetensors"))
+    trained = sorted((working_directory / "runs").rglob("finished.safetensors"))
     stamps = [path.stat().st_mtime_ns for path in trained]
     assert len(trained) == 7
 
-    zero = json.loads(run("zero-shot", *few).stdout)
+    zero = json.loads(run("zero-shot", *options).stdout)
     assert set(zero["ce"]["ptncn"]) == {"notmnist-to-mnist", "mnist-to-notmnist"}
-    one = json.loads(run("one-shot", *few).stdout)
+    one = json.loads(run("one-shot", *options).stdout)
     assert set(one["se"]["lstm-bptt"]) == {"one-shot notmnist", "zero-shot fashion-mnist"}
-    other = json.loads(run("out-of-domain", *few).stdout)
+    other = json.loads(run("out-of-domain", *options).stdout)
     assert other["se"]["ptncn"]["mnist 2"] == pytest.approx(cells["test_se"]["ptncn"]["mnist"])
     assert [path.stat().st_mtime_ns for path in trained] == stamps
 
-    records = [read_record(file) for file in (somewhere / "results").rglob("*.json")]
+    records = [read_record(file) for file in (working_directory / "results").rglob("*.json")]
     assert len(records) == 7 + 4 + 2 + 4
     for record in records:
         assert record.status == "finished"
@@ -45,29 +45,30 @@ def test_prediction_zero_shot_one_shot_and_out_of_domain_share_their_training(so
         assert record.learner["seed"] == 0
         assert all(len(each["sha256"]) == 64 for each in record.datasets.values())
         assert record.stand_ins
-    film = read_record(somewhere / "results/smoke/zero-shot/ptncn-mnist-to-notmnist-0.json").films["test"]
+    film = read_record(working_directory / "results/smoke/zero-shot/ptncn-mnist-to-notmnist-0.json").films["test"]
     assert film["prediction"]["shape"] == [20, 2, 1024]
     assert film["observation_shape"] == [32, 32]
 
 
-def test_the_network_that_does_not_correct_its_states_is_the_trained_one(somewhere):
+def test_the_network_that_does_not_correct_its_states_is_the_trained_one(working_directory):
     rows = ("ptncn-best", "ptncn-best-uncorrected")
-    few = ("--scale", "smoke", "--json", "--learners", ",".join(rows), "--data", "mnist-to-notmnist")
-    errors = json.loads(run("zero-shot", *few).stdout)["se"]
-    assert len(list((somewhere / "runs").rglob("finished.safetensors"))) == 1
+    options = ("--scale", "smoke", "--json", "--learners", ",".join(rows), "--data", "mnist-to-notmnist")
+    errors = json.loads(run("zero-shot", *options).stdout)["se"]
+    assert len(list((working_directory / "runs").rglob("finished.safetensors"))) == 1
     plain, uncorrected = (
-        read_record(somewhere / f"results/smoke/zero-shot/{row}-mnist-to-notmnist-0.json").learner for row in rows
+        read_record(working_directory / f"results/smoke/zero-shot/{row}-mnist-to-notmnist-0.json").learner
+        for row in rows
     )
     assert uncorrected == {**plain, "beta": 0.0, "gamma": 0.0, "lam": 0.0}
     assert errors[rows[0]] != errors[rows[1]]
 
 
-def test_every_baseline_of_table_one_runs(somewhere):
+def test_every_baseline_of_table_one_runs(working_directory):
     result = run("prediction", "--scale", "smoke", "--data", "mnist")
     assert "(79.67)" in result.stdout
     assert "significant" in result.stdout
     assert "exact RTRL has 2 units here" in result.stderr
-    assert len(list((somewhere / "results/smoke/prediction").glob("*.json"))) == len(VIDEO_ROWS)
+    assert len(list((working_directory / "results/smoke/prediction").glob("*.json"))) == len(VIDEO_ROWS)
 
 
 def test_continual_learning_gives_the_matrix_and_its_summary():
@@ -98,7 +99,7 @@ def test_complexity_fits_exponents_for_every_learner():
     assert cells["memory_exponent_length"]["rnn-bptt"] > 0.5
 
 
-def test_a_failed_run_records_the_reason_and_the_others_continue(somewhere, monkeypatch):
+def test_a_failed_run_records_the_reason_and_the_others_continue(working_directory, monkeypatch):
     from ptncn.experiments import discrete
     from ptncn.experiments.experiment import Row
 
@@ -115,10 +116,10 @@ def test_wrong_names_give_one_line_errors():
     assert "choose one of: smoke, laptop, paper" in run("discrete", "--scale", "tiny", exit_code=1).stderr
 
 
-def test_resume_skips_finished_runs(somewhere):
+def test_resume_skips_finished_runs(working_directory):
     arguments = ("discrete", "--scale", "smoke", "--models", "cosine", "--json")
     run(*arguments)
-    path = somewhere / "results/smoke/discrete/cosine-noisy-cosine-0.json"
+    path = working_directory / "results/smoke/discrete/cosine-noisy-cosine-0.json"
     before = path.read_bytes()
     run(*arguments, "--resume")
     assert path.read_bytes() == before
@@ -128,30 +129,30 @@ def command(*arguments):
     return [sys.executable, "-m", "ptncn", "reproduce", *arguments]
 
 
-def test_killed_and_resumed_it_ends_with_the_same_numbers(somewhere):
+def test_killed_and_resumed_it_ends_with_the_same_numbers(working_directory):
     arguments = ["continual", "--scale", "smoke", "--learners", "ptncn", "--seeds", "1", "--json"]
     whole = run(*arguments).stdout
-    expected = read_record(next((somewhere / "results").rglob("*.json")))
+    expected = read_record(next((working_directory / "results").rglob("*.json")))
 
     arguments += ["--out", "killed", "--runs", "killed-runs", "--checkpoint-every", "0"]
     process = subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 1200
-    while not list((somewhere / "killed-runs").rglob("progress.safetensors")) and time.monotonic() < deadline:
+    while not list((working_directory / "killed-runs").rglob("progress.safetensors")) and time.monotonic() < deadline:
         assert process.poll() is None, process.communicate()[1].decode()
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     assert process.returncode == -signal.SIGKILL
-    assert read_record(next((somewhere / "killed").rglob("*.json"))).status == "running"
+    assert read_record(next((working_directory / "killed").rglob("*.json"))).status == "running"
 
     assert run(*arguments, "--resume").stdout == whole
-    record = read_record(next((somewhere / "killed").rglob("*.json")))
+    record = read_record(next((working_directory / "killed").rglob("*.json")))
     assert record.metrics == expected.metrics
     assert record.errors == expected.errors
     assert record.curve == expected.curve
 
 
-def test_sigterm_leaves_a_checkpoint_and_prints_the_command_that_continues(somewhere):
+def test_sigterm_leaves_a_checkpoint_and_prints_the_command_that_continues(working_directory):
     process = subprocess.Popen(
         command("discrete", "--scale", "laptop", "--learners", "sign", "--jobs", "2", "--checkpoint-every", "0"),
         stdout=subprocess.PIPE,
@@ -159,7 +160,7 @@ def test_sigterm_leaves_a_checkpoint_and_prints_the_command_that_continues(somew
         text=True,
     )
     deadline = time.monotonic() + 1200
-    while not list((somewhere / "runs").rglob("progress.safetensors")) and time.monotonic() < deadline:
+    while not list((working_directory / "runs").rglob("progress.safetensors")) and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
     _, printed = process.communicate(timeout=1200)
@@ -168,11 +169,11 @@ def test_sigterm_leaves_a_checkpoint_and_prints_the_command_that_continues(somew
     assert "Traceback" not in printed
 
 
-def test_tuning_searches_continues_and_writes_a_config_that_is_used(somewhere):
+def test_tuning_searches_continues_and_writes_a_config_that_is_used(working_directory):
     pytest.importorskip("optuna")
     arguments = ["tune", "lstm-bptt", "mnist", "--scale", "smoke", "--trials", "2", "--json"]
     assert json.loads(call(*arguments).stdout)["study"]["trials"] == 2
     assert json.loads(call(*arguments).stdout)["study"]["trials"] == 4
-    found = json.loads((somewhere / "configs/lstm-bptt-mnist.json").read_text())
-    assert found["validation"] == min(each["value"] for each in found["study"]["best"])
+    config = json.loads((working_directory / "configs/lstm-bptt-mnist.json").read_text())
+    assert config["validation"] == min(each["value"] for each in config["study"]["best"])
     assert "lstm-bptt" in call("tune", "lstm", "mnist", exit_code=1).stderr

@@ -14,7 +14,7 @@ from ptncn.records import read_record
 SMALL = ("--units", "8", "--sequences", "40", "--canvas", "32")
 
 
-def test_a_network_is_trained_kept_and_tested_again(somewhere):
+def test_a_network_is_trained_saved_and_evaluated_again(working_directory):
     tested = json.loads(run("train", "ptncn", "digits", *SMALL, "-o", "beta=0.3", "--json").stdout)
     learner, _, _ = load("trained/network.safetensors")
     assert learner.config.beta == 0.3
@@ -22,31 +22,31 @@ def test_a_network_is_trained_kept_and_tested_again(somewhere):
     assert again == pytest.approx(tested)
     other = run("eval", "trained/network.safetensors", "letters", "--objects", "3", "--sequences", "20").stdout
     assert other.startswith("ptncn on letters test: ce ")
-    (record,) = map(read_record, somewhere.glob("trained/train/*.json"))
+    (record,) = map(read_record, working_directory.glob("trained/train/*.json"))
     assert record.metrics["test"] == pytest.approx(tested)
     run(*shlex.split(record.command)[1:], "--out", "again")
-    (again,) = map(read_record, somewhere.glob("again/train/*.json"))
+    (again,) = map(read_record, working_directory.glob("again/train/*.json"))
     assert again.metrics == record.metrics
 
 
-def test_text_and_user_files_can_be_trained_on(somewhere):
+def test_text_and_user_files_can_be_trained_on(working_directory):
     run("train", "gru-bptt", "ptb", "--units", "8", "--sequences", "20")
-    np.save(somewhere / "walk.npy", np.cumsum(np.ones((6, 5, 3)), axis=1))
+    np.save(working_directory / "walk.npy", np.cumsum(np.ones((6, 5, 3)), axis=1))
     run("train", "ptncn", "walk.npy", "--units", "4", "--out", "own")
     assert "se " in run("eval", "own/network.safetensors", "walk.npy").stdout
 
 
-def test_eval_can_learn_without_changing_the_file(somewhere):
+def test_eval_can_learn_without_changing_the_file(working_directory):
     run("train", "ptncn", "digits", *SMALL)
-    before = (somewhere / "trained/network.safetensors").read_bytes()
+    before = (working_directory / "trained/network.safetensors").read_bytes()
     arguments = ("eval", "trained/network.safetensors", "letters", "--sequences", "40", "--json")
     frozen, learning = (json.loads(run(*arguments, *more).stdout) for more in ((), ("--learn",)))
     assert learning["ce"] < frozen["ce"]
-    assert (somewhere / "trained/network.safetensors").read_bytes() == before
+    assert (working_directory / "trained/network.safetensors").read_bytes() == before
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (("train", "lstm", "digits"), "lstm-bptt"),
         (("train", "ptncn", "digit"), "did you mean 'digits'"),
@@ -59,9 +59,9 @@ def test_eval_can_learn_without_changing_the_file(somewhere):
         (("eval", "nothing.safetensors", "digits"), "no such checkpoint"),
     ],
 )
-def test_errors_are_one_line(arguments, complaint):
+def test_errors_are_one_line(arguments, message):
     result = run(*arguments, exit_code=1)
-    assert complaint in result.stderr
+    assert message in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
 
 

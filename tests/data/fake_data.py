@@ -1,4 +1,4 @@
-"""Small datasets with the form of the real ones."""
+"""Small datasets in the format of the real ones."""
 
 import gzip
 import hashlib

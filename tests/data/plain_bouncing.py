@@ -5,7 +5,7 @@ import math
 
 
 def philox(counter, key):
-    """Philox4x32-10 in Python's whole numbers."""
+    """Philox4x32-10 with Python integers."""
     counter, key = list(counter), list(key)
     for _ in range(10):
         high0, low0 = divmod(0xD2511F53 * counter[0], 2**32)
@@ -16,7 +16,7 @@ def philox(counter, key):
 
 
 def corner_path(x, y, angle, length, speed, room):
-    """The upper left corner, (row, column), at each frame of an object that starts at x, y of the unit square."""
+    """The upper-left corner (row, column) in each frame of an object that starts at (x, y) in the unit square."""
     step_x, step_y = speed * math.cos(angle), speed * math.sin(angle)
     path = []
     for _ in range(length):
@@ -49,6 +49,6 @@ def video(pixels, index, *, seed, stream, objects, canvas, length, speed):
         ):
             for row in range(side):
                 for column in range(side):
-                    place = frame[top + row]
-                    place[left + column] = max(place[left + column], int(image[row][column]))
+                    pixels_of_row = frame[top + row]
+                    pixels_of_row[left + column] = max(pixels_of_row[left + column], int(image[row][column]))
     return frames

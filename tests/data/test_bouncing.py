@@ -54,10 +54,10 @@ class TestRules:
     )
     def test_paths_bounce_and_stay_inside(self, x, y, angle, speed):
         velocity = speed * np.array([np.sin(angle), np.cos(angle)])
-        moved = (36 * move(np.array([y, x]), velocity, 50)).astype(int)
+        path = (36 * move(np.array([y, x]), velocity, 50)).astype(int)
         expected = np.array(plain_bouncing.corner_path(x, y, angle, 50, speed, 36))
-        assert np.abs(moved - expected).max() <= 1  # NumPy's and the C library's sine may differ in the last bit
-        assert (moved != expected).mean() <= 0.04
+        assert np.abs(path - expected).max() <= 1  # NumPy's and the C library's sine may differ in the last bit
+        assert (path != expected).mean() <= 0.04
 
     def test_an_object_that_reaches_an_edge_stays_there_for_the_frame_and_returns(self):
         path = move(np.array([0.85]), np.array([0.1]), 4)[:, 0]
@@ -85,7 +85,7 @@ class TestRules:
         angles = np.arctan2(*free.T)
         assert np.histogram(angles, bins=8, range=(-np.pi, np.pi))[0].min() > len(free) / 8 * 0.85
 
-    def test_batches_are_time_major_numbers_from_0_to_1(self, video):
+    def test_batches_are_time_major_and_scaled_to_0_to_1(self, video):
         x, mask = video.batch([5, 9])
         assert x.shape == (20, 2, 64 * 64)
         assert x.dtype == torch.float32
@@ -165,7 +165,7 @@ class TestIdentity:
         paths = [video.trajectories(range(50))[1] for video in (train, valid, test)]
         assert not any((a == b).all((0, 2, 3)).any() for a, b in [paths[:2], paths[1:], paths[::2]])
 
-    def test_the_test_set_is_fixed_and_of_ten_thousand(self, tmp_path, monkeypatch):
+    def test_the_test_set_is_fixed_and_has_ten_thousand_videos(self, tmp_path, monkeypatch):
         monkeypatch.setenv("PTNCN_DATA", str(tmp_path))
         test = bouncing_test("letters")
         assert len(test) == 10_000
@@ -176,7 +176,7 @@ class TestIdentity:
 class TestBadInput:
     @pytest.mark.parametrize("argument", ["size", "objects", "canvas", "length"])
     @pytest.mark.parametrize("value", [0, -1, 1.5, True])
-    def test_counts_must_be_whole_numbers_of_at_least_1(self, images, argument, value):
+    def test_counts_must_be_positive_integers(self, images, argument, value):
         with pytest.raises(ValueError, match=f"{argument}: expected an integer"):
             BouncingVideo(images, **{argument: value})
 
@@ -195,7 +195,7 @@ class TestBadInput:
             video.batch(indices)
 
     @pytest.mark.parametrize("indices", [[], [0.5], [[0]], ["a"]])
-    def test_indices_must_be_a_list_of_whole_numbers(self, video, indices):
+    def test_indices_must_be_a_list_of_integers(self, video, indices):
         with pytest.raises(ValueError, match="indices: expected"):
             video.batch(indices)
 

@@ -35,10 +35,10 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def accept(monkeypatch):
-    def accept(content, which=0):
+    def accept(content, index=0):
         dataset = DATASETS["mnist"]
         files = list(dataset.files)
-        files[which] = replace(files[which], sha256=(hashlib.sha256(content).hexdigest(),))
+        files[index] = replace(files[index], sha256=(hashlib.sha256(content).hexdigest(),))
         monkeypatch.setitem(DATASETS._entries, "mnist", replace(dataset, files=tuple(files)))
 
     return accept
@@ -121,7 +121,7 @@ def test_labels_for_another_number_of_images(cache, accept):
     content = idx(np.arange(11))
     path = cache / "mnist/train-labels-idx1-ubyte.gz"
     path.write_bytes(gzip.compress(content))
-    accept(content, which=1)
+    accept(content, index=1)
     expect_error(path, "expected 12 labels, one for each image, got 11")
 
 

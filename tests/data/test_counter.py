@@ -42,7 +42,7 @@ def test_unit_numbers_are_uniform():
     assert np.abs(counts - 5_000).max() < 5 * np.sqrt(5_000)
 
 
-def test_whole_numbers_reach_from_0_to_the_last():
+def test_integers_cover_the_whole_range():
     values = to_below(random_words(1, np.arange(1_000)).ravel(), 7)
     assert set(values) == set(range(7))
     assert to_below(np.array([0, 2**32 - 1], np.uint64), 60_000).tolist() == [0, 59_999]
@@ -55,6 +55,6 @@ def test_permutations_hold_every_number_once_and_differ_by_seed_and_label():
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "0", True, None])
-def test_a_seed_that_is_not_a_whole_number_is_refused(seed):
+def test_a_seed_that_is_not_an_integer_is_refused(seed):
     with pytest.raises(ValueError, match="seed: expected an integer"):
         stream_key(seed, "x")

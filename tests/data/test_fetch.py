@@ -14,16 +14,16 @@ from ptncn.data.download import fetch, look_up
 
 
 class Server:
-    """Answers `/mirror/file` from a dict of (status, body); remembers the requests."""
+    """Serves `/mirror/file` from a dict of (status, body) and records the requests."""
 
     def __init__(self):
-        self.answers, self.requests = {}, []
+        self.responses, self.requests = {}, []
         server = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
                 server.requests.append(self.path)
-                status, body = server.answers.get(self.path, (404, b"not found"))
+                status, body = server.responses.get(self.path, (404, b"not found"))
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body) + (1000 if status == 206 else 0)))
                 self.end_headers()
@@ -59,24 +59,24 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def dataset(server):
-    """A small MNIST on two mirrors: `first` has nothing yet, `second` has all."""
+    """A small MNIST on two mirrors: `first` is empty, `second` has every file."""
     dataset, contents = fake_mnist()
     files = []
     for file, content in zip(dataset.files, contents, strict=True):
         name = file.path.split("/")[1]
-        server.answers[f"/second/{name}"] = 200, gzip.compress(content)
+        server.responses[f"/second/{name}"] = 200, gzip.compress(content)
         files.append(replace(file, urls=(f"{server.url}/first/{name}", f"{server.url}/second/{name}")))
     return replace(dataset, files=tuple(files))
 
 
-def everything(folder):
+def files_in(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-FOUR = [f"mnist/{name}" for name in sorted(file.path.split("/")[1] for file in DATASETS["mnist"].files)]
+FILES = [f"mnist/{name}" for name in sorted(file.path.split("/")[1] for file in DATASETS["mnist"].files)]
 
 
-BAD = {
+BAD_RESPONSES = {
     "an error": (500, b""),
     "another content": (200, gzip.compress(b"something else")),
     "a truncated gzip": (200, gzip.compress(b"x" * 1000)[:-5]),
@@ -89,16 +89,16 @@ class TestMirrors:
     def test_the_next_mirror_is_tried_if_one_lacks_the_file(self, dataset, cache):
         lines = []
         fetch(dataset.files, progress=True, report=lines.append)
-        assert everything(cache) == FOUR
+        assert files_in(cache) == FILES
         assert look_up(dataset.files).correct
         assert sum("404" in line for line in lines) == 4
 
-    @pytest.mark.parametrize("answer", BAD.values(), ids=BAD)
-    def test_the_next_mirror_is_tried_if_one_gives(self, server, dataset, cache, answer):
-        for name in FOUR:
-            server.answers[name.replace("mnist", "/first")] = answer
+    @pytest.mark.parametrize("response", BAD_RESPONSES.values(), ids=BAD_RESPONSES)
+    def test_the_next_mirror_is_tried_if_one_gives(self, server, dataset, cache, response):
+        for name in FILES:
+            server.responses[name.replace("mnist", "/first")] = response
         fetch(dataset.files)
-        assert everything(cache) == FOUR
+        assert files_in(cache) == FILES
         assert str(look_up(dataset.files)) == "verified (SHA-256)"
 
     def test_the_next_mirror_is_tried_if_one_does_not_exist(self, dataset, cache):
@@ -107,17 +107,17 @@ class TestMirrors:
         assert look_up(dataset.files).correct
 
     def test_uncompressed_content_is_compressed_in_the_cache(self, server, dataset, cache):
-        for name in FOUR:
+        for name in FILES:
             url = name.replace("mnist", "/second")
-            server.answers[url] = 200, gzip.decompress(server.answers[url][1])
+            server.responses[url] = 200, gzip.decompress(server.responses[url][1])
         fetch(dataset.files)
         assert look_up(dataset.files).correct
-        assert all((cache / name).read_bytes()[:2] == b"\x1f\x8b" for name in FOUR)
+        assert all((cache / name).read_bytes()[:2] == b"\x1f\x8b" for name in FILES)
 
 
-class TestNothingHalfWritten:
+class TestAtomicity:
     def test_if_no_mirror_has_the_file_the_error_names_file_and_mirrors(self, server, dataset, cache):
-        server.answers.clear()
+        server.responses.clear()
         with pytest.raises(DataError, match=r"train-images-idx3-ubyte\.gz: no mirror") as caught:
             fetch(dataset.files)
         assert "/first/" in str(caught.value)
@@ -125,14 +125,14 @@ class TestNothingHalfWritten:
         assert not (cache / "mnist").exists()
 
     def test_files_fetched_before_an_error_are_kept(self, server, dataset, cache):
-        lost = server.answers.pop("/second/t10k-images-idx3-ubyte.gz")
+        lost = server.responses.pop("/second/t10k-images-idx3-ubyte.gz")
         with pytest.raises(DataError, match="t10k-images"):
             fetch(dataset.files)
-        assert everything(cache) == [FOUR[i] for i in (2, 3)]
-        server.answers["/second/t10k-images-idx3-ubyte.gz"] = lost
+        assert files_in(cache) == [FILES[i] for i in (2, 3)]
+        server.responses["/second/t10k-images-idx3-ubyte.gz"] = lost
         server.requests.clear()
         fetch(dataset.files)
-        assert everything(cache) == FOUR
+        assert files_in(cache) == FILES
         assert {request.split("/")[2][:4] for request in server.requests} == {"t10k"}
 
     def test_a_cache_that_cannot_be_written(self, dataset, cache):
@@ -151,41 +151,41 @@ class TestNothingHalfWritten:
         assert not (cache / "mnist").exists()
 
 
-class TestWhatIsThere:
+class TestExistingFiles:
     def test_a_wrong_file_is_an_error_and_not_changed(self, dataset, cache):
-        mine = cache / FOUR[2]
+        mine = cache / FILES[2]
         mine.parent.mkdir(parents=True)
         mine.write_bytes(b"mine")
         with pytest.raises(DataError, match=r"train-images.*--replace"):
             fetch(dataset.files)
         assert mine.read_bytes() == b"mine"
-        assert everything(cache) == [FOUR[2]]
+        assert files_in(cache) == [FILES[2]]
 
     def test_replace_overwrites_a_wrong_file(self, dataset, cache):
-        mine = cache / FOUR[2]
+        mine = cache / FILES[2]
         mine.parent.mkdir(parents=True)
         mine.write_bytes(b"mine")
         fetch(dataset.files, replace=True)
         assert look_up(dataset.files).correct
 
     def test_replace_keeps_the_old_file_if_no_mirror_has_the_right_one(self, server, dataset, cache):
-        server.answers.clear()
-        mine = cache / FOUR[2]
+        server.responses.clear()
+        mine = cache / FILES[2]
         mine.parent.mkdir(parents=True)
         mine.write_bytes(b"mine")
         with pytest.raises(DataError, match="no mirror"):
             fetch(dataset.files, replace=True)
         assert mine.read_bytes() == b"mine"
-        assert everything(cache) == [FOUR[2]]
+        assert files_in(cache) == [FILES[2]]
 
     def test_the_status_distinguishes_missing_incomplete_wrong_and_correct(self, cache):
         dataset, contents = fake_mnist()
         assert str(look_up(dataset.files)) == "not there"
         store(cache, dataset, contents)
         assert str(look_up(dataset.files)) == "verified (SHA-256)"
-        (cache / FOUR[0]).unlink()
+        (cache / FILES[0]).unlink()
         assert str(look_up(dataset.files)) == "incomplete: 3 of 4 files"
-        (cache / FOUR[1]).write_bytes(b"x")
+        (cache / FILES[1]).write_bytes(b"x")
         assert str(look_up(dataset.files)) == "wrong: t10k-labels-idx1-ubyte.gz"
 
 

@@ -30,7 +30,7 @@ def record(simulation, learners, size):
 def swapped(record):
     """The same run with the two learners exchanged."""
     tree = copy.deepcopy(record)
-    for place in (*(span for part in tree["parts"] for span in part.values()), tree["curve"], tree["evaluations"]):
-        if isinstance(place, dict):
-            place[PTNCN], place[LSTM] = place[LSTM], place[PTNCN]
+    for scores in (*(span for part in tree["parts"] for span in part.values()), tree["curve"], tree["evaluations"]):
+        if isinstance(scores, dict):
+            scores[PTNCN], scores[LSTM] = scores[LSTM], scores[PTNCN]
     return tree

@@ -16,9 +16,9 @@ def window():
 
 @pytest.fixture(scope="module")
 def address(record, tmp_path_factory):
-    place = tmp_path_factory.mktemp("demo") / "index.html"
-    place.write_text(demo_page(record, make_pictures(record)), encoding="utf-8")
-    return f"file://{place}"
+    path = tmp_path_factory.mktemp("demo") / "index.html"
+    path.write_text(demo_page(record, make_pictures(record)), encoding="utf-8")
+    return f"file://{path}"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -28,11 +28,11 @@ def test_everything_is_shown_nothing_overflows_and_the_animation_comes_first(wid
     window.open(address)
     assert window.console() == []
     assert window.requests() == [address]
-    shown = window.run("return [...document.images].map(i => [i.alt, i.naturalWidth])")
-    assert len(shown) == 8  # animation and still, two curves, three strips, task matrices
-    assert all(alt and wide > 0 for alt, wide in shown)
-    assert "Animation" in shown[0][0]
+    images = window.run("return [...document.images].map(i => [i.alt, i.naturalWidth])")
+    assert len(images) == 8  # animation and still, two curves, three strips, task matrices
+    assert all(alt and image_width > 0 for alt, image_width in images)
+    assert "Animation" in images[0][0]
     assert window.run("return document.documentElement.scrollWidth") <= width
-    across = "const f = document.querySelector('.film .moving img').getBoundingClientRect(); return [f.left, f.right]"
-    left, right = window.run(across)
+    script = "const f = document.querySelector('.film .moving img').getBoundingClientRect(); return [f.left, f.right]"
+    left, right = window.run(script)
     assert 0 <= left < right <= width  # all of it can be seen at once

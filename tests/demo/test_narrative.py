@@ -1,4 +1,4 @@
-"""The sentences of the page follow from the numbers, whichever learner is better."""
+"""The sentences of the page follow from the numbers, whichever learner was better."""
 
 import copy
 import io
@@ -17,7 +17,7 @@ from ptncn.demo.simulate import LSTM, PTNCN
 
 
 @pytest.fixture(scope="module")
-def drawn(record):
+def pictures(record):
     return make_pictures(record)
 
 
@@ -29,7 +29,7 @@ def set_parts(record, ours, theirs):
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "said"),
+    ("ours", "theirs", "expected"),
     [
         ((1, 1, 1, 1), (2, 2, 2, 2), "The P-TNCN predicted better in all 4 parts"),
         ((2, 2, 2, 2), (1, 1, 1, 1), "The LSTM predicted better in all 4 parts"),
@@ -39,9 +39,9 @@ def set_parts(record, ours, theirs):
         ((1, 1, 1, 1), (1.005, 1, 1, 1), "Neither learner was clearly better"),
     ],
 )
-def test_the_headline_says_who_was_better(record, ours, theirs, said):
+def test_the_headline_names_the_better_learner(record, ours, theirs, expected):
     text = narrative.headline(set_parts(record, ours, theirs))
-    assert text.startswith(f"**{said}")
+    assert text.startswith(f"**{expected}")
     assert f"is {np.mean(ours):.1f} for the P-TNCN" in text
 
 
@@ -57,20 +57,20 @@ def test_every_comparison_that_the_lstm_won_is_listed(record, swapped):
 
 
 def test_a_lead_that_ends_with_frozen_weights_is_stated(record):
-    living, frozen = all_won(record, PTNCN), all_won(record, LSTM)
-    assert narrative.online_lead(living) is None
+    online, frozen = all_won(record, PTNCN), all_won(record, LSTM)
+    assert narrative.online_lead(online) is None
     assert narrative.online_lead(frozen) is None
-    assert "not with frozen weights" in narrative.online_lead(living | {"evaluations": frozen["evaluations"]})
+    assert "not with frozen weights" in narrative.online_lead(online | {"evaluations": frozen["evaluations"]})
 
 
 @pytest.mark.parametrize(
-    ("without", "said"), [(12.0, "that helps"), (10.0, "hardly any difference"), (8.0, "that hurts")]
+    ("without", "expected"), [(12.0, "that helps"), (10.0, "hardly any difference"), (8.0, "that hurts")]
 )
-def test_the_effect_of_correction_with_frozen_weights_is_stated(record, without, said):
+def test_the_effect_of_correction_with_frozen_weights_is_stated(record, without, expected):
     tree = copy.deepcopy(record)
     tree["evaluations"] |= {PTNCN: [[99.0] * 3] + [[10.0] * 3] * 4, "uncorrected": [[99.0] * 3] + [[without] * 3] * 4}
     text = narrative.correcting(tree)
-    assert said in text
+    assert expected in text
     assert f"is 10.0 with correction and {without:.1f} without" in text
 
 
@@ -83,13 +83,13 @@ def test_the_error_on_a_dataset_never_learnt_is_stated(record):
     assert expected in narrative.frozen(tree)
 
 
-def all_won(record, who):
+def all_won(record, winner):
     tree = copy.deepcopy(record)
     for part in tree["parts"]:
         for span in ("all", "first", "last"):
-            part[span] |= {name: 1.0 if name == who else 2.0 for name in (PTNCN, LSTM)}
+            part[span] |= {name: 1.0 if name == winner else 2.0 for name in (PTNCN, LSTM)}
     for name in (PTNCN, LSTM):
-        tree["evaluations"][name] = [[1.0 if name == who else 2.0] * 3] * 5
+        tree["evaluations"][name] = [[1.0 if name == winner else 2.0] * 3] * 5
     return tree
 
 
@@ -127,15 +127,15 @@ def test_the_table_has_the_numbers_of_the_record(record):
     assert table.rows[-2][1] == f"{record['learners'][PTNCN]['weights']:,}"
 
 
-def test_the_animation_shows_the_start_every_change_and_the_end(record, drawn):
+def test_the_animation_shows_the_start_every_change_and_the_end(record, pictures):
     chosen = shots(record)
     assert [len(shot.rows["truth"]) for shot in chosen] == [LONG, *[BEFORE, LONG] * 3, LONG]
     assert "letters, new" in chosen[2].heading
     assert "digits again" in chosen[6].heading
     assert [shot.place for shot in chosen] == sorted(shot.place for shot in chosen)
-    with Image.open(io.BytesIO(drawn["film"].gif)) as film:
+    with Image.open(io.BytesIO(pictures["film"].gif)) as film:
         assert film.n_frames == pytest.approx(2 * LONG + 3 * (LONG + BEFORE), abs=3)  # equal frames may be one
-        assert film.size == (drawn["film"].width, drawn["film"].height)
+        assert film.size == (pictures["film"].width, pictures["film"].height)
 
 
 def test_errors_in_the_animation_are_those_of_its_frames():
@@ -152,8 +152,8 @@ def test_the_commands_on_the_page_work(line, tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
 
 
-def test_the_page_stands_alone_and_has_its_sections_in_order(record, drawn):
-    text = demo_page(record, drawn)
+def test_the_page_stands_alone_and_has_its_sections_in_order(record, pictures):
+    text = demo_page(record, pictures)
     titles = [re.sub("<.*?>", "", title) for title in re.findall(r"<h2.*?</h2>", text)]
     assert titles[1:6] == [
         "What you see",

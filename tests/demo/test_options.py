@@ -10,9 +10,9 @@ from ptncn.network.config import make_config
 
 TRIED = json.loads((Path(__file__).resolve().parents[2] / "results/demo/options.json").read_text())
 NOISE = 0.01
-"""Share of the error below which a difference means nothing."""
+"""Differences of less than this share of the error are treated as noise."""
 SLOWER = 1.5
-"""How much more time a frame may take; the demo is to end within minutes."""
+"""How many times as long a frame may take; the demo should finish within minutes."""
 
 
 def complete(name, options):

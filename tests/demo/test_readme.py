@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README, RECORD, FILM = ROOT / "README.md", ROOT / "results/demo/demo.json", ROOT / "docs/figures/demo.gif"
 TABLE = re.compile(r"(<!-- demo:.*?-->\n)(.*)(<!-- end of demo -->)", re.DOTALL)
 RESULTS = re.compile(r"(<!-- tables:.*?-->\n)(.*)(<!-- end of tables -->)", re.DOTALL)
-SHOWN = (
+TABLE_ROWS = (
     ("prediction", "test_se", "mnist"),
     ("prediction", "test_se", "notmnist"),
     ("prediction", "test_bpc", "ptb"),
@@ -59,9 +59,9 @@ def table(record) -> str:
 
 def results_table() -> str:
     """The paper's numbers and ours: at laptop scale, and first at the paper's size where the network has a record."""
-    head = ["", "size", *(f"{learner_label(name)}, {whose}" for name in COMPARED for whose in ("paper", "ours"))]
+    head = ["", "size", *(f"{learner_label(name)}, {source}" for name in COMPARED for source in ("paper", "ours"))]
     rows = [head, ["---", "---", *["--:"] * 4]]
-    for name, metric, column in SHOWN:
+    for name, metric, column in TABLE_ROWS:
         experiment = EXPERIMENTS.find(name)
         title = experiment.page.title.partition(":")[0]
         for scale in ("paper", "laptop"):
@@ -69,15 +69,15 @@ def results_table() -> str:
             sources = gather([folder]).sources if folder.exists() else []
             cells = {cell.row: cell for cell in cells_of(experiment, sources, metric) if cell.column == column}
             best = [row for row in VARIANTS if row in cells]
-            shown = [cells.get(row) for row in (best[0] if best else COMPARED[0], COMPARED[1])]
-            if shown[0] is not None and shown[0].ours is not None:
-                found = [text for cell in shown for text in _numbers(cell)]
-                rows.append([f"{title}: {place(experiment, metric, column)}", scale, *found])
-    had = " ".join(_epochs(things, data) for things, data in (("digits", "mnist"), ("letters", "notmnist")))
+            pair = [cells.get(row) for row in (best[0] if best else COMPARED[0], COMPARED[1])]
+            if pair[0] is not None and pair[0].ours is not None:
+                numbers = [text for cell in pair for text in _numbers(cell)]
+                rows.append([f"{title}: {place(experiment, metric, column)}", scale, *numbers])
+    epochs = " ".join(_epochs(subject, data) for subject, data in (("digits", "mnist"), ("letters", "notmnist")))
     text = (
         "Lower is better. Size `paper` has the paper's data and number of units, with the preset `best`; for text, the "
         "network has one layer and a memory of 256, which the paper's network does not have. "
-        f"{had} Each record lists its options. "
+        f"{epochs} Each record lists its options. "
         "Size `laptop` has at most half the units and a fifth of the data, in one pass: about an hour per table. "
         "[docs/results](docs/results/README.md) has every row, with epochs, significance tests, and what did not "
         "reproduce."
@@ -85,12 +85,12 @@ def results_table() -> str:
     return f"{text}\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def _epochs(things: str, data: str) -> str:
+def _epochs(subject: str, data: str) -> str:
     """The epochs of the P-TNCN at the paper's size, and of the LSTM if it has a record."""
     paths = [ROOT / f"results/paper/prediction/{row}-{data}-0.json" for row in ("ptncn-best", "lstm-bptt")]
     epochs = [read_record(path).config["run_config"]["epochs"] for path in paths if path.exists()]
     ours, *others = (f"{count} epochs" for count in epochs)
-    return f"On {things}, the P-TNCN had {ours}" + "".join(f", the LSTM {count}" for count in others) + "."
+    return f"On {subject}, the P-TNCN had {ours}" + "".join(f", the LSTM {count}" for count in others) + "."
 
 
 def _numbers(cell: TableCell | None) -> tuple[str, str]:
@@ -98,8 +98,8 @@ def _numbers(cell: TableCell | None) -> tuple[str, str]:
 
 
 def test_the_results_are_those_of_the_records():
-    shown = RESULTS.search(README.read_text(encoding="utf-8"))[2]
-    assert shown == results_table(), "python tests/demo/test_readme.py"
+    table = RESULTS.search(README.read_text(encoding="utf-8"))[2]
+    assert table == results_table(), "python tests/demo/test_readme.py"
 
 
 def test_the_readme_is_no_longer_than_two_screens():
@@ -121,17 +121,17 @@ def test_the_record_is_of_the_whole_demo():
 
 def test_the_film_is_that_of_the_record_and_small():
     assert FILM.stat().st_size < 400_000
-    moments = sum(len(shot.rows["truth"]) for shot in shots(recorded()))
-    with Image.open(FILM) as shown:
-        assert abs(shown.n_frames - moments) <= 3  # equal frames may be one
-        assert shown.size == (animate(recorded()).width, animate(recorded()).height)
+    frames = sum(len(shot.rows["truth"]) for shot in shots(recorded()))
+    with Image.open(FILM) as film:
+        assert abs(film.n_frames - frames) <= 3  # equal frames may be one
+        assert film.size == (animate(recorded()).width, animate(recorded()).height)
 
 
 def update() -> None:
     record = recorded()
     text = README.read_text(encoding="utf-8")
-    text = TABLE.sub(lambda found: found[1] + table(record) + found[3], text)
-    text = RESULTS.sub(lambda found: found[1] + results_table() + found[3], text)
+    text = TABLE.sub(lambda match: match[1] + table(record) + match[3], text)
+    text = RESULTS.sub(lambda match: match[1] + results_table() + match[3], text)
     README.write_text(text, encoding="utf-8")
     FILM.parent.mkdir(exist_ok=True)
     FILM.write_bytes(animate(record).gif or b"")

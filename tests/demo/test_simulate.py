@@ -87,13 +87,13 @@ def test_every_dataset_is_evaluated_before_the_stream_and_after_each_part(record
 
 
 def test_without_correction_the_weights_are_the_same_and_only_the_states_differ(learners):
-    bare = without_correction(learners[PTNCN])
+    uncorrected = without_correction(learners[PTNCN])
     for name, weight in learners[PTNCN].synapses().items():
-        assert torch.equal(weight, bare.synapses()[name])
+        assert torch.equal(weight, uncorrected.synapses()[name])
     x = scenes("letters", "test", 1, seed=0, purpose="look").batch([0]).x
-    state = bare.begin(1)
+    state = uncorrected.begin(1)
     for frame in x:
-        out = bare.step(frame, state, learn=False)
+        out = uncorrected.step(frame, state, learn=False)
     assert all(torch.equal(z, y) for z, y in zip(out.states, out.corrected, strict=True))
 
 
@@ -103,9 +103,9 @@ def test_the_same_seed_gives_the_same_numbers_and_another_gives_others(record, s
         tree = make_record(simulate(learners, size, seed), learners, size, seed, "ptncn demo --seed 3")
         return {key: tree[key] for key in ("parts", "curve", "surprise", "evaluations", "films")}
 
-    kept = {key: record[key] for key in ("parts", "curve", "surprise", "evaluations", "films")}
-    assert again(3) == kept
-    assert again(4) != kept
+    expected = {key: record[key] for key in ("parts", "curve", "surprise", "evaluations", "films")}
+    assert again(3) == expected
+    assert again(4) != expected
 
 
 def test_the_record_is_plain_json(record):

@@ -22,11 +22,11 @@ with connect() as ranks:
     second = ranks.rank == 1
 
     def versions() -> None:
-        known, ptncn.__version__ = ptncn.__version__, "9.9" if second else "0.1"
+        version, ptncn.__version__ = ptncn.__version__, "9.9" if second else "0.1"
         try:
             DataParallel(PTNCN(3, [4]), ranks)
         finally:
-            ptncn.__version__ = known
+            ptncn.__version__ = version
 
     attempts = {
         "weights": lambda: DataParallel(changed(PTNCN(3, [4]), by=ranks.rank), ranks),

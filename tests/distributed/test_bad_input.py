@@ -13,7 +13,7 @@ from launch import ranks
 
 from ptncn.distributed import Ranks, RanksError, connect
 
-SAID = {
+ERRORS = {
     "weights": r"weights: expected \w{12} on rank 1, as on rank 0, got \w{12}",
     "options": r"options of the network: expected \w{12} on rank 1, as on rank 0, got \w{12}",
     "versions": r"version of ptncn: expected 0.1 on rank 1, as on rank 0, got 9.9",
@@ -26,27 +26,32 @@ SAID = {
 def test_ranks_that_differ_give_a_one_line_error_on_all_of_them():
     for code, printed, errors in ranks(2, Path(__file__).with_name("refused_ranks.py")):
         assert code == 0, errors
-        found = dict(json.loads(line) for line in printed.splitlines())
-        assert found.keys() == SAID.keys()
-        assert [name for name, said in found.items() if not re.fullmatch(SAID[name], said)] == []
+        messages = dict(json.loads(line) for line in printed.splitlines())
+        assert messages.keys() == ERRORS.keys()
+        assert [name for name, message in messages.items() if not re.fullmatch(ERRORS[name], message)] == []
 
 
-def test_hosts_with_different_data_say_so_each_in_one_line(tmp_path, monkeypatch):
+def test_each_host_with_different_data_gives_a_one_line_error(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for rank in (0, 1):
         np.save(f"{rank}.npy", np.full((20, 4, 3), rank, dtype="float32"))
-    said = r"Error: data and settings: expected (\w{12}) on rank 1, as on rank 0, got (?!\1)\w{12}\n"
+    message = r"Error: data and settings: expected (\w{12}) on rank 1, as on rank 0, got (?!\1)\w{12}\n"
     for code, printed, errors in ranks(2, Path(__file__).with_name("refused_training.py")):
         assert (code, printed) == (1, "")
-        assert re.fullmatch(said, errors), errors
+        assert re.fullmatch(message, errors), errors
 
 
 def test_a_port_in_use_gives_a_one_line_error(monkeypatch):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        place = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(other.getsockname()[1])}
-        for name, value in place.items():
+        environment = {
+            "RANK": "0",
+            "WORLD_SIZE": "1",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(other.getsockname()[1]),
+        }
+        for name, value in environment.items():
             monkeypatch.setenv(name, value)
         with (
             pytest.raises(RanksError, match=r"^ranks: cannot connect at 127\.0\.0\.1:\d+: .*in use") as raised,

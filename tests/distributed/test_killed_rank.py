@@ -26,13 +26,13 @@ def test_a_run_with_a_killed_rank_ends_with_the_same_numbers(tmp_path):
     write_data(tmp_path / "data.npy", 60)
     mark = tmp_path / "killed"
     (tmp_path / "sitecustomize.py").write_text(f"MARK = {str(mark)!r}\n{KILLS_ITSELF}")
-    whole, hurt = (Training(tmp_path / name, tmp_path / "data.npy", 2, 1, SHORT) for name in ("whole", "hurt"))
-    started = whole.start(), hurt.start(PYTHONPATH=str(tmp_path))
-    said = [launcher.communicate(timeout=600)[1] for launcher in started]
-    assert [launcher.returncode for launcher in started] == [0, 0], said
+    whole, killed = (Training(tmp_path / name, tmp_path / "data.npy", 2, 1, SHORT) for name in ("whole", "hurt"))
+    started = whole.start(), killed.start(PYTHONPATH=str(tmp_path))
+    errors = [launcher.communicate(timeout=600)[1] for launcher in started]
+    assert [launcher.returncode for launcher in started] == [0, 0], errors
     assert mark.exists()
-    assert "rank 0 was killed; restarting all ranks from the last checkpoint (1 of 3 times)" in said[1]
-    assert whole.result() == hurt.result()
+    assert "rank 0 was killed; restarting all ranks from the last checkpoint (1 of 3 times)" in errors[1]
+    assert whole.result() == killed.result()
 
 
 PARENT = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]]).wait()"

@@ -33,17 +33,17 @@ def planted(
     count: int, *, seed: int = 0, share: float = 0.02, size: float = 1.0
 ) -> list[tuple[dict[str, float], bool]]:
     """Two noisy waves with occasional outliers in one of them."""
-    draw = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     rows = []
     for t in range(count):
-        strange = bool(draw.random() < share)
-        jump = size * draw.choice([-1.0, 1.0]) if strange else 0.0
-        noise = 0.05 * draw.normal(size=2)
-        rows.append(({"a": math.sin(t / 5) + noise[0] + jump, "b": math.cos(t / 11) + noise[1]}, strange))
+        is_outlier = bool(rng.random() < share)
+        offset = size * rng.choice([-1.0, 1.0]) if is_outlier else 0.0
+        noise = 0.05 * rng.normal(size=2)
+        rows.append(({"a": math.sin(t / 5) + noise[0] + offset, "b": math.cos(t / 11) + noise[1]}, is_outlier))
     return rows
 
 
-class Planted:
+class PlantedOutliers:
     """Replaces the dataset that River's anomaly checks would download."""
 
     def take(self, count: int) -> Iterator[tuple[dict[str, float], bool]]:
@@ -54,7 +54,7 @@ def every_check() -> Iterator[Any]:
     for kind in (*ESTIMATORS, StreamForecaster):
         for number, params in enumerate(kind._unit_test_params()):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(datasets, "CreditCard", Planted)
+                patch.setattr(datasets, "CreditCard", PlantedOutliers)
                 for order, check in enumerate(checks.yield_checks(kind(**params))):
                     if number == 0 or check.__name__ in CHECKED_ON_EVERY_LEARNER:
                         yield pytest.param(kind, params, check, id=f"{kind.__name__}{number}-{check.__name__}-{order}")
@@ -80,7 +80,7 @@ def learn(model: Any, t: int) -> None:
         model.learn_one(x["a"] + x["b"], x)
 
 
-def ask(model: Any) -> Any:
+def predict(model: Any) -> Any:
     x = {"a": 0.3, "b": -0.2}
     if isinstance(model, PTNCNAnomalyDetector):
         return model.score_one(x)
@@ -90,26 +90,26 @@ def ask(model: Any) -> Any:
 @pytest.mark.parametrize("learner", ["ptncn", "lstm-tbptt", "lstm-uoro", "esn-rls", "copy"])
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_predictions_change_nothing(kind: Any, learner: str) -> None:
-    asked, silent = (kind(learner=learner, **SMALL) for _ in range(2))
+    queried, plain = (kind(learner=learner, **SMALL) for _ in range(2))
     for t in range(60):
-        ask(asked)
-        learn(asked, t)
-        learn(silent, t)
-    assert ask(asked) == ask(asked) == ask(silent)
+        predict(queried)
+        learn(queried, t)
+        learn(plain, t)
+    assert predict(queried) == predict(queried) == predict(plain)
 
 
 @pytest.mark.parametrize("learner", ["ptncn", "lstm-tbptt", "lstm-uoro", "esn-rls", "mean"])
 @pytest.mark.parametrize("kind", ESTIMATORS)
-@pytest.mark.parametrize("again", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_a_copy_made_mid_stream_continues_identically(kind: Any, learner: str, again: Any) -> None:
+@pytest.mark.parametrize("make_copy", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_copy_made_mid_stream_continues_identically(kind: Any, learner: str, make_copy: Any) -> None:
     model = kind(learner=learner, **SMALL)
     for t in range(40):
         learn(model, t)
-    twin = again(model)
+    twin = make_copy(model)
     for t in range(40, 80):
         learn(model, t)
         learn(twin, t)
-    assert ask(twin) == ask(model)
+    assert predict(twin) == predict(model)
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
@@ -152,10 +152,10 @@ def test_several_series_are_forecast_by_rivers_evaluation_better_than_by_copying
 
 
 def test_forecasts_follow_the_given_features() -> None:
-    draw = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     model = PTNCNForecaster(hidden=(16,), lr=3e-3, seed=0)
     for _ in range(2000):
-        x = {"heating": float(draw.normal())}
+        x = {"heating": float(rng.normal())}
         model.learn_one(20 + 3 * x["heating"], x)
     warm, cold = (model.forecast(2, [{"heating": value}] * 2) for value in (1.0, -1.0))
     assert warm == pytest.approx([23, 23], abs=1)
@@ -172,15 +172,15 @@ def test_dates_are_not_features() -> None:
 
 
 def test_the_regressor_learns_targets_from_features_of_the_same_row() -> None:
-    draw = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     model = PTNCNRegressor(hidden=(16,), lr=3e-3, seed=0)
     errors, targets = [], []
     for t in range(2500):
-        x = {"a": float(draw.normal()), "b": float(draw.normal())}
+        x = {"a": float(rng.normal()), "b": float(rng.normal())}
         y = {"sum": x["a"] + x["b"], "far": 1000 + 50 * x["b"]}
         if t >= 2000:
-            guess = model.predict_one(x)
-            errors.append([guess[name] - y[name] for name in y])
+            prediction = model.predict_one(x)
+            errors.append([prediction[name] - y[name] for name in y])
             targets.append(list(y.values()))
         model.learn_one(x, y)
     unexplained = np.square(errors).mean(0) / np.var(targets, axis=0)
@@ -201,8 +201,8 @@ def test_the_order_of_columns_does_not_matter_and_new_columns_use_spare_inputs()
     for t in range(50):
         x = {"a": math.sin(t), "b": math.cos(t)} | ({"c": float(t), "d": 1.0} if t > 20 else {})
         y = {"p": float(t % 3), "q": float(t % 5)}
-        for model, shown in zip(models, (x, dict(reversed(x.items())), x), strict=True):
-            model.learn_one(shown, dict(sorted(y.items(), reverse=shown is not x)))
+        for model, row in zip(models, (x, dict(reversed(x.items())), x), strict=True):
+            model.learn_one(row, dict(sorted(y.items(), reverse=row is not x)))
     assert models[0].predict_one({"a": 1.0, "c": 2.0}) == models[1].predict_one({"c": 2.0, "a": 1.0})
     assert [sorted(name for _, name in model._rows.places) for model in models] == [
         ["a", "b", "c", "p", "q"],
@@ -222,9 +222,9 @@ def test_nothing_is_learnt_from_missing_values() -> None:
 def test_planted_anomalies_are_found_at_the_chosen_alarm_rate() -> None:
     model = PTNCNAnomalyDetector(hidden=(16, 16), seed=0)
     alarms = {True: [], False: []}
-    for t, (x, strange) in enumerate(planted(3000, share=0.005)):
+    for t, (x, is_outlier) in enumerate(planted(3000, share=0.005)):
         if t >= 500:
-            alarms[strange].append(model.score_one(x) >= 0.99)
+            alarms[is_outlier].append(model.score_one(x) >= 0.99)
         model.learn_one(x)
     assert np.mean(alarms[True]) >= 0.9
     assert 0.005 <= np.mean(alarms[False]) <= 0.02
@@ -248,22 +248,22 @@ def switching(seed: int) -> list[list[float]]:
     [drift.ADWIN, lambda: drift.PageHinkley(threshold=100.0, mode="up"), lambda: drift.KSWIN(alpha=1e-4, seed=1)],
     ids=["ADWIN", "PageHinkley", "KSWIN"],
 )
-def test_rivers_drift_detectors_listen_to_the_surprise(make: Any) -> None:
-    found = 0
+def test_rivers_drift_detectors_monitor_the_surprise(make: Any) -> None:
+    detected = 0
     for seed in range(6):
         stream = Stream(switching(seed), default_learner, drift=make())
         drifts = [out.index for out in stream if out.drift]
-        found += any(1500 <= t < 1600 for t in drifts)
+        detected += any(1500 <= t < 1600 for t in drifts)
         assert sum(500 <= t < 1500 for t in drifts) <= 1
-    assert found >= 4  # a false alarm just before a switch can keep a detector from seeing it
+    assert detected >= 4  # a false alarm just before a switch can keep a detector from seeing it
 
 
-def test_a_drift_detector_listens_to_the_scores_of_the_anomaly_detector() -> None:
+def test_a_drift_detector_monitors_the_scores_of_the_anomaly_detector() -> None:
     model, adwin, drifts = PTNCNAnomalyDetector(hidden=(16,), seed=0), drift.ADWIN(), []
     for t, (x, _) in enumerate(planted(1500, share=0.0)):
-        shown = x if t < 1000 else {"a": 3 * x["b"] ** 2, "b": -x["a"]}
-        adwin.update(model.score_one(shown))
-        model.learn_one(shown)
+        row = x if t < 1000 else {"a": 3 * x["b"] ** 2, "b": -x["a"]}
+        adwin.update(model.score_one(row))
+        model.learn_one(row)
         if adwin.drift_detected:
             drifts.append(t)
     assert any(1000 <= t < 1200 for t in drifts)
@@ -274,14 +274,14 @@ def test_a_drift_raises_the_step_size_for_a_while() -> None:
     stream, sizes = Stream(switching(1)[1200:1700], default_learner, drift=listener), []
     for out in stream:
         sizes.append((out.drift, stream.learner.lr))
-    (found,) = [t for t, (drifted, _) in enumerate(sizes) if drifted]
+    (drift_at,) = [t for t, (drifted, _) in enumerate(sizes) if drifted]
     usual = sizes[0][1]
-    assert {size for _, size in sizes[found : found + 50]} == {4 * usual}
-    assert {size for _, size in sizes[:found] + sizes[found + 50 :]} == {usual}
+    assert {size for _, size in sizes[drift_at : drift_at + 50]} == {4 * usual}
+    assert {size for _, size in sizes[:drift_at] + sizes[drift_at + 50 :]} == {usual}
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("call", "message"),
     [
         (lambda: PTNCNForecaster(target="slope"), "target: expected one of level, change, both, got 'slope'"),
         (lambda: PTNCNForecaster(spare=-1), "spare: expected at least 0, got -1"),
@@ -293,19 +293,19 @@ def test_a_drift_raises_the_step_size_for_a_while() -> None:
          "targets were numbers until now"),
     ],
 )  # fmt: skip
-def test_bad_arguments_are_named(wrong: Any, message: str) -> None:
+def test_bad_arguments_are_named(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
-        wrong()
+        call()
 
 
 def test_intervals_contain_the_next_values() -> None:
-    draw, model, held = np.random.default_rng(0), StreamForecaster(horizon=2, hidden=(8,), seed=1), []
+    rng, model, covered = np.random.default_rng(0), StreamForecaster(horizon=2, hidden=(8,), seed=1), []
     for t in range(500):
-        y = math.sin(t / 4) + 0.1 * draw.normal()
+        y = math.sin(t / 4) + 0.1 * rng.normal()
         if t >= 200:
-            held.append(y in model.forecast(1, with_interval=True)[0])
+            covered.append(y in model.forecast(1, with_interval=True)[0])
         model.learn_one(y)
-    assert 0.85 < np.mean(held) < 0.95
+    assert 0.85 < np.mean(covered) < 0.95
 
 
 def test_each_key_is_forecast_independently() -> None:
@@ -324,10 +324,10 @@ def test_each_key_is_forecast_independently() -> None:
 
 
 def test_future_features_correct_the_forecast_of_a_stream() -> None:
-    draw, model = np.random.default_rng(0), StreamForecaster(horizon=2, hidden=(8,), seed=1)
+    rng, model = np.random.default_rng(0), StreamForecaster(horizon=2, hidden=(8,), seed=1)
     for _ in range(300):
-        price = draw.normal()
-        model.learn_one(5 * price + 0.1 * draw.normal(), {"price": price, "city": "Ulm"})
+        price = rng.normal()
+        model.learn_one(5 * price + 0.1 * rng.normal(), {"price": price, "city": "Ulm"})
     high, low = (model.forecast(2, [{"price": price}] * 2) for price in (1.0, -1.0))
     assert min(high) > 2
     assert max(low) < -2

@@ -24,7 +24,7 @@ def small(**params: Any) -> PTNCNSequenceRegressor:
 
 
 def every_check() -> list[Any]:
-    found = []
+    cases = []
     models = {
         "ptncn": PTNCNSequenceRegressor(hidden=(8, 8)),
         "esn-rls": PTNCNSequenceRegressor("esn-rls", hidden=(8,)),
@@ -35,8 +35,8 @@ def every_check() -> list[Any]:
             name = check.func.__name__
             fails = pytest.mark.xfail(reason=EXPECTED_FAILED_CHECKS.get(name), raises=AssertionError, strict=True)
             marks = [fails] if name in EXPECTED_FAILED_CHECKS else []
-            found.append(pytest.param(model, check, marks=marks, id=f"{label}-{name}"))
-    return found
+            cases.append(pytest.param(model, check, marks=marks, id=f"{label}-{name}"))
+    return cases
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
@@ -60,14 +60,14 @@ def test_learning_in_pieces_equals_learning_at_once(learner: str, with_targets: 
 
 
 def test_predicting_changes_nothing() -> None:
-    asked, silent = small(), small()
+    queried, plain = small(), small()
     for start in range(0, 100, 10):
         rows = WAVES[start : start + 10]
-        asked.partial_fit(rows)
-        silent.partial_fit(rows)
-        first = asked.predict(WAVES[:30])
-        assert np.array_equal(first, asked.predict(WAVES[:30]))
-    assert np.array_equal(asked.predict(WAVES[100:]), silent.predict(WAVES[100:]))
+        queried.partial_fit(rows)
+        plain.partial_fit(rows)
+        first = queried.predict(WAVES[:30])
+        assert np.array_equal(first, queried.predict(WAVES[:30]))
+    assert np.array_equal(queried.predict(WAVES[100:]), plain.predict(WAVES[100:]))
 
 
 def test_a_prediction_does_not_depend_on_later_rows() -> None:
@@ -135,7 +135,7 @@ def test_a_pickle_made_mid_stream_continues_identically() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("call", "message"),
     [
         (lambda: small(target="slope").fit(WAVES), "target: expected one of"),
         (lambda: small(passes=0).fit(WAVES), "passes: expected at least 1, got 0"),
@@ -151,9 +151,9 @@ def test_a_pickle_made_mid_stream_continues_identically() -> None:
         (lambda: small().fit(WAVES[:9] * np.inf), "infinity"),
     ],
 )
-def test_bad_arguments_are_named(wrong: Any, message: str) -> None:
+def test_bad_arguments_are_named(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message), np.errstate(invalid="ignore"):
-        wrong()
+        call()
 
 
 def test_an_unfitted_model_says_so() -> None:
@@ -178,8 +178,8 @@ def test_a_stream_learns_in_pieces_as_at_once_and_survives_pickling() -> None:
 
 
 def test_known_features_correct_the_predictions_of_a_stream() -> None:
-    draw = np.random.default_rng(0)
-    X = draw.normal(size=(400, 1))
-    Y = np.column_stack((3 * X[:, 0], 10 - X[:, 0])) + 0.05 * draw.normal(size=(400, 2))
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 1))
+    Y = np.column_stack((3 * X[:, 0], 10 - X[:, 0])) + 0.05 * rng.normal(size=(400, 2))
     model = StreamRegressor(horizon=4, hidden=(4,), random_state=0).fit(X[:390], Y[:390])
     assert model.score(X[390:], Y[390:]) > 0.8

@@ -34,40 +34,40 @@ def expected() -> list:
 
 
 def test_a_kafka_consumer_does_each_message_once(expected):
-    kafka, base, found = recipe("kafka_consumer"), sqlite3.connect(":memory:"), []
+    kafka, database, outputs = recipe("kafka_consumer"), sqlite3.connect(":memory:"), []
     for offset, row in [*enumerate(ROWS[:12]), *enumerate(ROWS)]:  # the broker repeats what was not acknowledged
         value = json.dumps(row).encode()
         message = SimpleNamespace(partition=lambda: 0, offset=lambda at=offset: at, value=lambda text=value: text)
-        found += kafka.process(base, message)
-    base.close()
-    assert [out.forecast for out in found] == expected
+        outputs += kafka.process(database, message)
+    database.close()
+    assert [out.forecast for out in outputs] == expected
 
 
 def test_quix_streams_keeps_states(expected):
-    quix, states, found = recipe("quix_streams"), {"d0": {}, "d1": {}}, []
+    quix, states, outputs = recipe("quix_streams"), {"d0": {}, "d1": {}}, []
     for row in ROWS:
-        held = states[row["device"]]
-        found.append(quix.process(row, SimpleNamespace(get=held.get, set=held.__setitem__))["forecast"])
-    assert found == expected
+        state = states[row["device"]]
+        outputs.append(quix.process(row, SimpleNamespace(get=state.get, set=state.__setitem__))["forecast"])
+    assert outputs == expected
 
 
 def test_flink_keeps_states(expected):
-    flink, advance, states, found = recipe("flink"), Advance(**OPTIONS), {}, []
+    flink, advance, states, outputs = recipe("flink"), Advance(**OPTIONS), {}, []
     for row in ROWS:
         key = row["device"]
         state = SimpleNamespace(
             value=lambda key=key: states.get(key), update=lambda blob, key=key: states.update({key: blob})
         )
-        found += flink.process(advance, state, row)
-    assert [out.forecast for out in found] == expected
+        outputs += flink.process(advance, state, row)
+    assert [out.forecast for out in outputs] == expected
 
 
 def test_ray_actors_continue_from_the_states_that_they_returned(expected):
     worker = recipe("ray_actors").Worker()
-    found = [out for row in ROWS[:12] for out in worker.process([row])]
+    outputs = [out for row in ROWS[:12] for out in worker.process([row])]
     worker = recipe("ray_actors").Worker(worker.states())
-    found += [out for row in ROWS[12:] for out in worker.process([row])]
-    assert [out.forecast for out in found] == expected
+    outputs += [out for row in ROWS[12:] for out in worker.process([row])]
+    assert [out.forecast for out in outputs] == expected
 
 
 def needs(package: str) -> None:
@@ -78,12 +78,12 @@ def needs(package: str) -> None:
 @pytest.mark.parametrize(("name", "package"), [("flink", "pyflink"), ("ray_actors", "ray")])
 def test_the_engine_runs_if_its_package_is_installed(name, package):
     needs(package)
-    done = subprocess.run([sys.executable, str(RECIPES / f"{name}.py")], capture_output=True, text=True, timeout=280)
-    assert done.returncode == 0, done.stderr[-2000:]
+    result = subprocess.run([sys.executable, str(RECIPES / f"{name}.py")], capture_output=True, text=True, timeout=280)
+    assert result.returncode == 0, result.stderr[-2000:]
     count, devices = 20, {"flink": 2, "ray_actors": 4}[name]
     rows = [{"device": f"d{i % devices}", "time": 60.0 * (i // devices), "load": float(i)} for i in range(count)]
     for out in Stream(**OPTIONS).feed(rows):
-        assert str(out.forecast) in done.stdout
+        assert str(out.forecast) in result.stdout
 
 
 @pytest.fixture
@@ -104,26 +104,26 @@ def cluster() -> SimpleNamespace:
 
 def by_device(outs: Iterable[tuple[str, Any]]) -> dict[str, list]:
     """Partitions of a topic arrive in any order, but the rows of a device stay in order."""
-    found: dict[str, list] = {}
+    by_key: dict[str, list] = {}
     for device, forecast in outs:
-        found.setdefault(device, []).append(forecast)
-    return found
+        by_key.setdefault(device, []).append(forecast)
+    return by_key
 
 
 def test_a_kafka_consumer_reads_a_cluster(expected, cluster):
     from confluent_kafka import Consumer
 
-    kafka, base, found = recipe("kafka_consumer"), sqlite3.connect(":memory:"), []
+    kafka, database, outputs = recipe("kafka_consumer"), sqlite3.connect(":memory:"), []
     consumer = Consumer({"bootstrap.servers": cluster.address, "group.id": "ptncn", "auto.offset.reset": "earliest"})
     consumer.subscribe(["readings"])
-    while len(found) < len(ROWS):
+    while len(outputs) < len(ROWS):
         message = consumer.poll(60)
         assert message is not None
-        found += kafka.process(base, message)
+        outputs += kafka.process(database, message)
     consumer.close()
-    base.close()
-    wanted = by_device((row["device"], forecast) for row, forecast in zip(ROWS, expected, strict=True))
-    assert by_device((out.key, out.forecast) for out in found) == wanted
+    database.close()
+    expected_by_device = by_device((row["device"], forecast) for row, forecast in zip(ROWS, expected, strict=True))
+    assert by_device((out.key, out.forecast) for out in outputs) == expected_by_device
 
 
 def test_quix_streams_reads_a_cluster(expected, cluster, tmp_path):
@@ -152,6 +152,6 @@ def test_quix_streams_reads_a_cluster(expected, cluster, tmp_path):
         loglevel=None,
     )
     recipe("quix_streams").forecasts(app)
-    found = app.run(count=len(ROWS), timeout=120)
-    wanted = by_device((row["device"], forecast) for row, forecast in zip(ROWS, expected, strict=True))
-    assert by_device((row["device"], row["forecast"]) for row in found) == wanted
+    outputs = app.run(count=len(ROWS), timeout=120)
+    expected_by_device = by_device((row["device"], forecast) for row, forecast in zip(ROWS, expected, strict=True))
+    assert by_device((row["device"], row["forecast"]) for row in outputs) == expected_by_device

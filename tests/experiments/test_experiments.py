@@ -46,16 +46,16 @@ def test_an_unknown_experiment_lists_the_known_ones():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "complaint"),
+    ("arguments", "message"),
     [
         ({"scale": "huge"}, "choose one of: smoke, laptop, paper"),
         ({"rows": ["lstm-btpp"]}, "did you mean 'lstm-bptt'"),
         ({"data": ["cifar"]}, "choose one of: mnist, notmnist"),
     ],
 )
-def test_unknown_names_list_the_known_ones(wrong, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        EXPERIMENTS.find("prediction").specs(**{"scale": "smoke", **wrong})
+def test_unknown_names_list_the_known_ones(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        EXPERIMENTS.find("prediction").specs(**{"scale": "smoke", **arguments})
 
 
 def test_discrete_has_its_own_rows():
@@ -76,8 +76,8 @@ def test_every_learner_has_options_that_it_takes(name, kind):
 
 
 def spec(learner, data, config=VIDEO["smoke"], **others):
-    given = {"experiment": "prediction", "scale": "smoke", "row": learner, "seed": 0, **others}
-    return RunSpec(learner=learner, data=data, config=config, **given)
+    defaults = {"experiment": "prediction", "scale": "smoke", "row": learner, "seed": 0, **others}
+    return RunSpec(learner=learner, data=data, config=config, **defaults)
 
 
 def test_tuned_values_override_defaults_and_serve_data_of_the_same_kind(tmp_path):
@@ -189,7 +189,7 @@ def test_one_shot_learning_starts_from_the_same_weights_under_plain_sgd(name):
         assert torch.equal(fresh.state_dict()[name], value)
 
 
-class Knows:
+class Oracle:
     """A learner that has seen the videos before."""
 
     input_size = 4
@@ -210,10 +210,10 @@ class Knows:
 def test_frames_far_ahead_are_predicted_from_those_before():
     videos = torch.tensor([[[0.0, 1.0, 1.0, 0.0]] * 12] * 3)
     data = ArraySequences("videos", list(videos.numpy()))
-    assert future_errors(Knows(videos), data, 3)["se"] == 0.0
-    wrong = future_errors(Knows(1 - videos), data, 3)
-    assert wrong["se"] == 4.0
-    assert wrong["ce"] == pytest.approx(-4 * math.log(1e-6), rel=0.01)
+    assert future_errors(Oracle(videos), data, 3)["se"] == 0.0
+    mistaken = future_errors(Oracle(1 - videos), data, 3)
+    assert mistaken["se"] == 4.0
+    assert mistaken["ce"] == pytest.approx(-4 * math.log(1e-6), rel=0.01)
 
 
 def test_an_exponent_is_the_slope_of_the_larger_half():

@@ -9,27 +9,27 @@ from scipy import stats
 from ptncn.records import Record, RecordError, compare, pack, read_record, summarise, unpack
 
 
-def a_record(**others):
-    given = {"experiment": "prediction", "row": "ptncn", "data": "mnist", "scale": "smoke", "seed": 0}
-    return Record(**{**given, **others})
+def make_record(**others):
+    defaults = {"experiment": "prediction", "row": "ptncn", "data": "mnist", "scale": "smoke", "seed": 0}
+    return Record(**{**defaults, **others})
 
 
 def test_a_written_record_is_read_back(tmp_path):
     errors = np.linspace(0, 1, 5, dtype=np.float32)
-    record = a_record(metrics={"se": 1.5}, errors={"test": {"se": pack(errors)}}, status="finished")
+    record = make_record(metrics={"se": 1.5}, errors={"test": {"se": pack(errors)}}, status="finished")
     record.write(tmp_path / "deep" / "a.json")
     again = read_record(tmp_path / "deep" / "a.json")
     assert again == record
     assert (again.sequence_errors("test", "se") == errors).all()
 
 
-def test_numbers_that_json_does_not_have_become_null(tmp_path):
-    a_record(metrics={"se": float("nan")}).write(tmp_path / "a.json")
+def test_nan_is_written_as_null(tmp_path):
+    make_record(metrics={"se": float("nan")}).write(tmp_path / "a.json")
     assert json.loads((tmp_path / "a.json").read_text())["metrics"] == {"se": None}
 
 
 def test_older_records_have_their_stand_ins_in_the_config(tmp_path):
-    a_record(config={"training": {"data": "mnist", "source": "digits"}}).write(tmp_path / "a.json")
+    make_record(config={"training": {"data": "mnist", "source": "digits"}}).write(tmp_path / "a.json")
     tree = json.loads((tmp_path / "a.json").read_text())
     del tree["stand_ins"]
     (tmp_path / "a.json").write_text(json.dumps(tree))
@@ -37,7 +37,7 @@ def test_older_records_have_their_stand_ins_in_the_config(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "complaint"),
+    ("change", "message"),
     [
         ({"seed": "one"}, "'seed' holds 'one'; expected int"),
         ({"schema": 0}, "expected a record of version 1, got version 0"),
@@ -46,11 +46,11 @@ def test_older_records_have_their_stand_ins_in_the_config(tmp_path):
         ({"metrics": []}, "'metrics' holds"),
     ],
 )
-def test_the_problem_with_a_record_is_reported(tmp_path, change, complaint):
-    a_record().write(tmp_path / "a.json")
+def test_the_problem_with_a_record_is_reported(tmp_path, change, message):
+    make_record().write(tmp_path / "a.json")
     tree = json.loads((tmp_path / "a.json").read_text())
     (tmp_path / "a.json").write_text(json.dumps({**tree, **change}))
-    with pytest.raises(RecordError, match=complaint):
+    with pytest.raises(RecordError, match=message):
         read_record(tmp_path / "a.json")
 
 
@@ -70,14 +70,14 @@ def test_a_packed_array_of_another_size_is_refused():
 
 class TestComparison:
     def test_it_is_scipys_paired_t_test_and_signed_rank_test(self):
-        chance = np.random.default_rng(0)
-        ours, theirs = chance.normal(size=50), chance.normal(0.5, 1, size=50)
-        found = compare(ours, theirs)
-        assert found.p_t == pytest.approx(stats.ttest_rel(ours, theirs).pvalue)
-        assert found.p_wilcoxon == pytest.approx(stats.wilcoxon(ours, theirs, method="approx").pvalue)
+        rng = np.random.default_rng(0)
+        ours, theirs = rng.normal(size=50), rng.normal(0.5, 1, size=50)
+        comparison = compare(ours, theirs)
+        assert comparison.p_t == pytest.approx(stats.ttest_rel(ours, theirs).pvalue)
+        assert comparison.p_wilcoxon == pytest.approx(stats.wilcoxon(ours, theirs, method="approx").pvalue)
         low, high = stats.ttest_rel(ours, theirs).confidence_interval()
-        assert (found.low, found.high) == pytest.approx((low, high))
-        assert found.difference < 0
+        assert (comparison.low, comparison.high) == pytest.approx((low, high))
+        assert comparison.difference < 0
 
     def test_sequences_without_an_error_are_left_out(self):
         assert compare([1.0, 2.0, 4.0, np.nan], [2.0, 2.5, 4.1, np.nan]).pairs == 3
@@ -97,7 +97,7 @@ def test_trials_are_summarised_by_mean_and_standard_deviation():
 
 
 def test_a_record_with_former_names_is_read(tmp_path):
-    a_record().write(tmp_path / "a.json")
+    make_record().write(tmp_path / "a.json")
     tree = json.loads((tmp_path / "a.json").read_text())
     tree |= {"model": tree.pop("row"), "config": {"training": {"model": "ptncn", "setting": {"units": 3}}}}
     (tmp_path / "a.json").write_text(json.dumps(tree))

@@ -58,8 +58,8 @@ def summed_loss(learner, xs, masks=None):
         for b in range(B):
             if mask[b] and seen[b]:
                 loss = loss + learner.output.nll(logits[b], x[b]) / B
-        moved = learner.cell(x, hidden)
-        hidden = tuple(torch.where(mask[:, None], new, old) for new, old in zip(moved, hidden, strict=True))
+        new_hidden = learner.cell(x, hidden)
+        hidden = tuple(torch.where(mask[:, None], new, old) for new, old in zip(new_hidden, hidden, strict=True))
         seen = seen | mask
     return loss
 

@@ -23,7 +23,7 @@ def build(cell: str = "lstm", **options: Any) -> BPTT:
     return make(f"{cell}-bptt", input_size=N, hidden_size=H, dtype="float64", **options)
 
 
-def show(learner: BPTT, xs: Tensor, masks: Tensor | None = None, state: Any = None, learn: bool = True) -> Any:
+def feed(learner: BPTT, xs: Tensor, masks: Tensor | None = None, state: Any = None, learn: bool = True) -> Any:
     state = learner.begin(xs.shape[1]) if state is None else state
     for t, x in enumerate(xs):
         learner.step(x, state, mask=None if masks is None else masks[t], learn=learn)
@@ -86,7 +86,7 @@ def test_an_lstm_matches_twenty_lines_of_plain_pytorch_update_for_update() -> No
     twin = TwentyLines(learner, lr=0.01)
     for sequence in range(30):
         xs = frames(seed=sequence)
-        state = show(learner, xs)
+        state = feed(learner, xs)
         loss = learner.loss(state).item()
         learner.end(state)
         assert loss == pytest.approx(twin.learn(xs), abs=1e-12)
@@ -100,14 +100,14 @@ def test_an_lstm_matches_twenty_lines_of_plain_pytorch_update_for_update() -> No
 )
 def test_the_gradient_is_that_of_the_definition(cell: str, masks: Tensor) -> None:
     learner = build(cell)
-    ours = gradient(learner, show(learner, frames(), masks))
-    for name, wanted in plain_gradient(learner, frames(), masks).items():
-        assert torch.allclose(ours[name], wanted, rtol=0, atol=1e-12), name
+    ours = gradient(learner, feed(learner, frames(), masks))
+    for name, expected in plain_gradient(learner, frames(), masks).items():
+        assert torch.allclose(ours[name], expected, rtol=0, atol=1e-12), name
 
 
 def test_padded_batches_run_on_the_fused_kernel_and_batches_with_gaps_do_not(monkeypatch: Any) -> None:
     learner = build()
-    states = [show(learner, frames(), masks) for masks in (None, padding(), gaps())]
+    states = [feed(learner, frames(), masks) for masks in (None, padding(), gaps())]
     unrolled = []
     monkeypatch.setattr(
         learner.cell, "unroll", lambda xs, h: unrolled.append(len(xs)) or CELLS["lstm"].unroll(learner.cell, xs, h)
@@ -134,7 +134,7 @@ def test_a_step_with_all_rows_masked_leaves_no_trace() -> None:
 
 def test_frozen_steps_store_nothing() -> None:
     learner = build()
-    state = show(learner, frames(), learn=False)
+    state = feed(learner, frames(), learn=False)
     assert not state.xs
     assert not state.before
 
@@ -142,14 +142,14 @@ def test_frozen_steps_store_nothing() -> None:
 def test_learning_resumes_after_frozen_steps_as_if_a_new_sequence_began_in_the_same_state() -> None:
     learner, pieces = build(), build()
     xs = frames(length=12)
-    state = show(learner, xs[:4])
-    show(learner, xs[4:8], state=state, learn=False)
-    show(learner, xs[8:], state=state)
+    state = feed(learner, xs[:4])
+    feed(learner, xs[4:8], state=state, learn=False)
+    feed(learner, xs[8:], state=state)
     learner.end(state)
-    state = show(pieces, xs[:4])
-    show(pieces, xs[4:8], state=state, learn=False)
+    state = feed(pieces, xs[:4])
+    feed(pieces, xs[4:8], state=state, learn=False)
     pieces.end(state)
-    show(pieces, xs[8:], state=state)
+    feed(pieces, xs[8:], state=state)
     pieces.end(state)
     for a, b in zip(learner.parameters(), pieces.parameters(), strict=True):
         assert torch.allclose(a, b, rtol=0, atol=1e-14)
@@ -157,11 +157,11 @@ def test_learning_resumes_after_frozen_steps_as_if_a_new_sequence_began_in_the_s
 
 def test_the_error_on_an_endless_stream_suggests_a_window() -> None:
     learner = build("gru", max_length=5)
-    state = show(learner, frames(length=5))
+    state = feed(learner, frames(length=5))
     with pytest.raises(ValueError, match=r"5 steps.*endless stream needs a window.*'gru-tbptt'"):
         learner.step(frames()[0], state)
     assert state.steps == 5
-    show(learner, frames(length=20), state=state, learn=False)
+    feed(learner, frames(length=20), state=state, learn=False)
 
 
 def test_a_diverged_gradient_is_an_error_and_does_not_change_the_weights() -> None:
@@ -170,7 +170,7 @@ def test_a_diverged_gradient_is_an_error_and_does_not_change_the_weights() -> No
         for weight in learner.parameters():
             weight.mul_(1e200)
     before = {name: weight.clone() for name, weight in learner.named_parameters()}
-    state = show(learner, frames(length=3))
+    state = feed(learner, frames(length=3))
     with pytest.raises(FloatingPointError, match="diverged"):
         learner.end(state)
     assert all(torch.equal(weight, before[name]) for name, weight in learner.named_parameters())
@@ -180,11 +180,11 @@ def test_a_diverged_gradient_is_an_error_and_does_not_change_the_weights() -> No
 def test_the_gradient_is_clipped_at_its_norm(clip: float | None) -> None:
     learner = build(optimizer="sgd", lr=1.0, clip=clip)
     before = torch.cat([weight.detach().flatten().clone() for weight in learner.parameters()])
-    state = show(learner, frames())
+    state = feed(learner, frames())
     norm = torch.cat([g.flatten() for g in gradient(learner, state).values()]).norm()
     learner.end(state)
-    moved = torch.cat([weight.detach().flatten() for weight in learner.parameters()]) - before
-    assert moved.norm().item() == pytest.approx(norm.item() if clip is None else clip, rel=1e-3)
+    change = torch.cat([weight.detach().flatten() for weight in learner.parameters()]) - before
+    assert change.norm().item() == pytest.approx(norm.item() if clip is None else clip, rel=1e-3)
 
 
 def test_a_schedule_sets_the_step_size_and_a_checkpoint_keeps_it(tmp_path: Any) -> None:
@@ -197,7 +197,7 @@ def test_a_schedule_sets_the_step_size_and_a_checkpoint_keeps_it(tmp_path: Any) 
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"optimizer": "rmsprob"}, "'rmsprob'.*rmsprop"),
         ({"lr": -1.0}, "lr: expected a positive number, got -1.0"),
@@ -206,8 +206,8 @@ def test_a_schedule_sets_the_step_size_and_a_checkpoint_keeps_it(tmp_path: Any) 
         ({"max_length": 0}, "max_length.*0"),
     ],
 )
-def test_a_bad_option_is_reported_with_what_was_expected(options: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_a_bad_option_is_reported_with_what_was_expected(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         build(**options)
     with pytest.raises(ValueError, match="dtype 'float16'"):
         make("lstm-bptt", input_size=N, hidden_size=H, dtype="float16")

@@ -27,8 +27,8 @@ def test_a_cell_with_the_weights_of_the_torch_module_gives_its_results(name: str
     expected, last = theirs(frames())
     visible, hidden = ours.unroll(frames(), ours.begin(B))
     assert torch.equal(visible, expected)
-    for part, wanted in zip(hidden, last if name == "lstm" else (last,), strict=True):
-        assert torch.equal(part, wanted[0])
+    for part, expected_part in zip(hidden, last if name == "lstm" else (last,), strict=True):
+        assert torch.equal(part, expected_part[0])
 
 
 @pytest.mark.parametrize(("name", "depth"), [*((name, 1) for name in CELLS), ("rhn", 3)])
@@ -73,11 +73,11 @@ def test_weights_are_uniform_within_torchs_bound(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "default"), [("lstm", 1.0), ("gru", 0.0), ("rhn", -2.0)])
-@pytest.mark.parametrize("wanted", [None, 0.5])
-def test_the_gate_that_keeps_the_past_starts_with_its_bias(name: str, default: float, wanted: float | None) -> None:
-    cell = make_cell(name, N, H, generator(), gate_bias=wanted)
+@pytest.mark.parametrize("gate_bias", [None, 0.5])
+def test_the_gate_that_keeps_the_past_starts_with_its_bias(name: str, default: float, gate_bias: float | None) -> None:
+    cell = make_cell(name, N, H, generator(), gate_bias=gate_bias)
     biases = [b for n, b in cell.named_parameters() if n.startswith("bias")]
-    assert torch.equal(sum(biases)[H : 2 * H], torch.full((H,), default if wanted is None else wanted))
+    assert torch.equal(sum(biases)[H : 2 * H], torch.full((H,), default if gate_bias is None else gate_bias))
 
 
 def test_a_seed_gives_the_same_weights_in_either_precision() -> None:
@@ -95,13 +95,13 @@ def test_making_a_cell_and_a_readout_does_not_use_the_global_generator(name: str
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         ({"name": "lstn"}, "'lstn'.*lstm, gru, rnn, rhn"),
         ({"name": "lstm", "depth": 2}, "depth: expected 1"),
         ({"name": "rnn", "gate_bias": 1.0}, "gate_bias: expected None"),
     ],
 )
-def test_impossible_options_of_a_cell_are_reported(arguments: dict, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_impossible_options_of_a_cell_are_reported(arguments: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         make_cell(input_size=N, hidden_size=H, generator=generator(), **arguments)

@@ -46,24 +46,24 @@ def frames(length: int = T, seed: int = 0, batch_size: int = B) -> Tensor:
 
 
 def ragged_masks(length: int = T, seed: int = 1, batch_size: int = B) -> Tensor:
-    """(T, B) with gaps, each row being observed at first, so that it is scored soon."""
+    """(T, B) masks with gaps; every row is observed in the first two steps, so that scoring starts early."""
     masks = torch.rand(length, batch_size, generator=torch.Generator().manual_seed(seed)) < 0.7
     masks[:2] = True
     return masks
 
 
-def show(learner: ptncn.Learner, xs: Tensor, state: Any = None, masks: Tensor | None = None, **how: Any) -> Any:
+def feed(learner: ptncn.Learner, xs: Tensor, state: Any = None, masks: Tensor | None = None, **options: Any) -> Any:
     """Predictions (T, B, N) and the state after the last frame; the sequences are left open."""
     state = learner.begin(xs.shape[1]) if state is None else state
     masks = [None] * len(xs) if masks is None else masks
-    steps = [learner.step(x, state, mask=mask, **how) for x, mask in zip(xs, masks, strict=True)]
+    steps = [learner.step(x, state, mask=mask, **options) for x, mask in zip(xs, masks, strict=True)]
     return torch.stack([step.prediction for step in steps]), state
 
 
-def taught(name: str, **options: Any) -> ptncn.Learner:
+def trained(name: str, **options: Any) -> ptncn.Learner:
     """A learner that has learnt from a sequence, so that no check passes on initial values alone."""
     learner = build(name, **options)
-    _, state = show(learner, frames(seed=9))
+    _, state = feed(learner, frames(seed=9))
     learner.end(state)
     return learner
 
@@ -82,7 +82,7 @@ def leaves(tree: Any) -> Iterator[Any]:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two trees hold the same, bit for bit."""
+    """Whether two trees are equal, bit for bit."""
     ours, theirs = list(leaves(one)), list(leaves(other))
     pairs = zip(ours, theirs, strict=False)
     return len(ours) == len(theirs) and all(torch.equal(a, b) if isinstance(a, Tensor) else a == b for a, b in pairs)
@@ -106,8 +106,8 @@ def test_a_learner_follows_the_protocol_under_its_own_name(name: str) -> None:
 
 @every_learner
 def test_a_prediction_does_not_peek_at_what_it_predicts(name: str) -> None:
-    learner = taught(name)
-    _, state = show(learner, frames())
+    learner = trained(name)
+    _, state = feed(learner, frames())
     expected = learner.predict(state)
     one, other = (learner.step(x, state.clone(), learn=False) for x in frames(2, seed=3))
     assert torch.equal(one.prediction, other.prediction)
@@ -118,8 +118,8 @@ def test_a_prediction_does_not_peek_at_what_it_predicts(name: str) -> None:
 
 @every_learner
 def test_predicting_changes_nothing(name: str) -> None:
-    learner = taught(name)
-    _, state = show(learner, frames())
+    learner = trained(name)
+    _, state = feed(learner, frames())
     before = copied([learner.snapshot(), state])
     learner.predict(state)
     assert same([learner.snapshot(), state], before)
@@ -127,18 +127,18 @@ def test_predicting_changes_nothing(name: str) -> None:
 
 @every_learner
 def test_frozen_weights_do_not_change(name: str) -> None:
-    learner = taught(name)
+    learner = trained(name)
     before = copied(learner.snapshot())
-    _, state = show(learner, frames(), masks=ragged_masks(), learn=False)
+    _, state = feed(learner, frames(), masks=ragged_masks(), learn=False)
     learner.end(state)
     assert same(learner.snapshot(), before)
 
 
 @every_learner
 def test_a_frozen_state_still_follows_what_is_seen(name: str) -> None:
-    learner = taught(name)
-    predictions, _ = show(learner, frames(), learn=False)
-    others, _ = show(learner, frames(seed=5), learn=False)
+    learner = trained(name)
+    predictions, _ = feed(learner, frames(), learn=False)
+    others, _ = feed(learner, frames(seed=5), learn=False)
     assert torch.equal(predictions[0], others[0])
     if has_units(name):
         assert not torch.equal(predictions[-1], others[-1])
@@ -148,7 +148,7 @@ def test_a_frozen_state_still_follows_what_is_seen(name: str) -> None:
 def test_learning_changes_the_learner_online_or_when_its_window_ends(name: str) -> None:
     learner = build(name)
     before = copied(learner.snapshot())
-    _, state = show(learner, frames(3))
+    _, state = feed(learner, frames(3))
     learns = describe(name).learns
     assert same(learner.snapshot(), before) == (learns != "online")
     learner.end(state)
@@ -170,7 +170,7 @@ def test_nothing_is_scored_or_learnt_from_the_first_observation_of_a_row(name: s
 
 @every_learner
 def test_errors_are_prediction_minus_observation_and_zero_where_masked(name: str) -> None:
-    learner = taught(name)
+    learner = trained(name)
     mask = torch.tensor([True, False, True])
     state = learner.begin(B)
     for x in frames(2):
@@ -183,7 +183,7 @@ def test_errors_are_prediction_minus_observation_and_zero_where_masked(name: str
 @every_learner
 @pytest.mark.parametrize("output", DISTRIBUTIONS)
 def test_logits_and_prediction_belong_to_the_output_distribution(name: str, output: str) -> None:
-    learner = taught(name, output=output)
+    learner = trained(name, output=output)
     state = learner.begin(B)
     for x in frames():
         out = learner.step(x, state)
@@ -193,18 +193,18 @@ def test_logits_and_prediction_belong_to_the_output_distribution(name: str, outp
 
 @every_learner
 def test_rows_of_a_batch_are_independent(name: str) -> None:
-    learner = taught(name, dtype="float64")
-    together, _ = show(learner, frames().double(), masks=ragged_masks(), learn=False)
+    learner = trained(name, dtype="float64")
+    together, _ = feed(learner, frames().double(), masks=ragged_masks(), learn=False)
     for row in range(B):
-        alone, _ = show(learner, frames()[:, [row]].double(), masks=ragged_masks()[:, [row]], learn=False)
+        alone, _ = feed(learner, frames()[:, [row]].double(), masks=ragged_masks()[:, [row]], learn=False)
         assert torch.allclose(together[:, [row]], alone, rtol=0, atol=1e-12)
 
 
 @every_learner
 def test_the_same_seed_gives_the_same_numbers(name: str) -> None:
-    one, other = taught(name, seed=7), taught(name, seed=7)
+    one, other = trained(name, seed=7), trained(name, seed=7)
     assert same(one.snapshot(), other.snapshot())
-    assert torch.equal(show(one, frames())[0], show(other, frames())[0])
+    assert torch.equal(feed(one, frames())[0], feed(other, frames())[0])
 
 
 @every_learner
@@ -216,7 +216,7 @@ def test_another_seed_gives_other_weights(name: str) -> None:
 @every_learner
 def test_no_global_random_generator_is_used(name: str) -> None:
     before = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()  # noqa: NPY002
-    taught(name)
+    trained(name)
     assert torch.equal(torch.get_rng_state(), before[0])
     assert (np.random.get_state()[1] == before[1]).all()  # noqa: NPY002
     assert random.getstate() == before[2]
@@ -225,14 +225,14 @@ def test_no_global_random_generator_is_used(name: str) -> None:
 @every_learner
 @pytest.mark.parametrize(("dtype", "at"), [("float64", 1), ("float32", 7)])
 def test_a_run_saved_mid_sequence_continues_bit_for_bit(name: str, dtype: str, at: int, tmp_path: Any) -> None:
-    learner = taught(name, dtype=dtype)
+    learner = trained(name, dtype=dtype)
     xs, masks = frames().to(getattr(torch, dtype)), ragged_masks()
-    _, state = show(learner, xs[:at], masks=masks[:at])
+    _, state = feed(learner, xs[:at], masks=masks[:at])
     ptncn.save(tmp_path / "run", learner, state)
     loaded, loaded_state, _ = ptncn.load(tmp_path / "run")
     assert same(state, loaded_state)
-    expected, _ = show(learner, xs[at:], state, masks[at:])
-    predictions, _ = show(loaded, xs[at:], loaded_state, masks[at:])
+    expected, _ = feed(learner, xs[at:], state, masks[at:])
+    predictions, _ = feed(loaded, xs[at:], loaded_state, masks[at:])
     learner.end(state)
     loaded.end(loaded_state)
     assert torch.equal(predictions, expected)
@@ -241,18 +241,18 @@ def test_a_run_saved_mid_sequence_continues_bit_for_bit(name: str, dtype: str, a
 
 @every_learner
 def test_a_clone_of_a_state_is_independent_of_it(name: str) -> None:
-    learner = taught(name)
-    _, state = show(learner, frames(5))
+    learner = trained(name)
+    _, state = feed(learner, frames(5))
     before, branch = copied(state), state.clone()
-    show(learner, frames(), branch)
+    feed(learner, frames(), branch)
     learner.end(branch)
     assert same(state, before)
 
 
 @every_learner
 def test_a_step_in_which_all_rows_are_masked_changes_no_weight_and_no_prediction(name: str) -> None:
-    learner = taught(name)
-    _, state = show(learner, frames(5))
+    learner = trained(name)
+    _, state = feed(learner, frames(5))
     before, expected = learnt(learner), learner.predict(state)
     out = learner.step(torch.full((B, N), torch.nan), state, mask=torch.zeros(B, dtype=torch.bool))
     assert not out.scored.any()
@@ -267,7 +267,7 @@ def test_values_of_masked_rows_have_no_effect(name: str) -> None:
     for garbage in (0.0, 1e30, torch.nan, -torch.inf):
         learner = build(name)
         xs = torch.where(masks[..., None], frames(), garbage)
-        predictions, state = show(learner, xs, masks=masks)
+        predictions, state = feed(learner, xs, masks=masks)
         learner.end(state)
         results.append((predictions, copied(learner.snapshot())))
     for predictions, snapshot in results[1:]:
@@ -277,12 +277,12 @@ def test_values_of_masked_rows_have_no_effect(name: str) -> None:
 
 @every_learner
 def test_a_masked_row_keeps_its_state(name: str) -> None:
-    learner = taught(name, dtype="float64")
+    learner = trained(name, dtype="float64")
     masks = ragged_masks()
-    with_gaps, _ = show(learner, frames().double(), masks=masks, learn=False)
+    with_gaps, _ = feed(learner, frames().double(), masks=masks, learn=False)
     for row in range(B):
         seen = masks[:, row]
-        without, _ = show(learner, frames()[seen][:, [row]].double(), learn=False)
+        without, _ = feed(learner, frames()[seen][:, [row]].double(), learn=False)
         assert torch.allclose(with_gaps[seen][:, [row]], without, rtol=0, atol=1e-12)
 
 
@@ -293,34 +293,34 @@ BAD = [
     (torch.full((B, N), torch.inf), None, "inf"),
     (torch.zeros(B, N), torch.ones(B + 1, dtype=torch.bool), r"\(4,\)"),
 ]
-"""Observations and masks, and what the error says."""
+"""Observations, masks, and the error message of each."""
 
 
 @every_learner
 def test_a_bad_observation_is_named_before_anything_changes(name: str) -> None:
-    learner = taught(name)
-    _, state = show(learner, frames(5))
+    learner = trained(name)
+    _, state = feed(learner, frames(5))
     before = copied([learner.snapshot(), state])
-    for x, mask, says in BAD:
-        with pytest.raises(ValueError, match=says):
+    for x, mask, message in BAD:
+        with pytest.raises(ValueError, match=message):
             learner.step(x, state, mask=mask)
         assert same([learner.snapshot(), state], before)
 
 
 @every_learner
 def test_the_state_of_another_learner_is_refused(name: str) -> None:
-    learner = taught(name)
+    learner = trained(name)
     before = copied(learner.snapshot())
     sizes = {"hidden": build(name, hidden_size=H + 1).begin(B)} if has_units(name) else {}
-    strangers = {
+    others = {
         "kind": build("copy" if name != "copy" else "mean").begin(B),
         "input": build(name, input_size=N + 1).begin(B) if name == "ptncn" or not has_units(name) else None,
         **sizes,
     }
-    for stranger in filter(None, strangers.values()):
+    for other in filter(None, others.values()):
         for call in (lambda s: learner.step(frames()[0], s), learner.predict, learner.end):
             with pytest.raises(ValueError, match="state"):
-                call(stranger)
+                call(other)
     assert same(learner.snapshot(), before)
 
 
@@ -334,7 +334,7 @@ def test_an_impossible_batch_size_is_named(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in names() if describe(name).learns != "nothing"])
 def test_the_snapshot_of_another_size_is_refused_before_anything_changes(name: str) -> None:
-    learner = taught(name)
+    learner = trained(name)
     before = copied(learner.snapshot())
     with pytest.raises(ValueError, match="snapshot"):
         learner.restore(build(name, hidden_size=H + 1, input_size=N + (not has_units(name))).snapshot())
@@ -343,13 +343,13 @@ def test_the_snapshot_of_another_size_is_refused_before_anything_changes(name: s
 
 @every_learner
 def test_a_snapshot_is_a_copy_and_restoring_copies_it_again(name: str) -> None:
-    learner, other = taught(name), build(name)
+    learner, other = trained(name), build(name)
     snapshot = learner.snapshot()
     before = copied(snapshot)
     other.restore(snapshot)
     assert same(other.snapshot(), before)
     for each in (learner, other):
-        _, state = show(each, frames())
+        _, state = feed(each, frames())
         each.end(state)
         assert same(snapshot, before)
     assert same(learner.snapshot(), other.snapshot())
@@ -357,7 +357,7 @@ def test_a_snapshot_is_a_copy_and_restoring_copies_it_again(name: str) -> None:
 
 @every_learner
 def test_neither_output_nor_state_has_an_autograd_graph(name: str) -> None:
-    learner = taught(name)
+    learner = trained(name)
     state = learner.begin(B)
     for x in frames():
         out = learner.step(x, state)
@@ -370,9 +370,9 @@ def test_neither_output_nor_state_has_an_autograd_graph(name: str) -> None:
 def test_learning_works_where_the_caller_switched_gradients_off(name: str) -> None:
     learner, plain = build(name), build(name)
     with torch.no_grad():
-        _, state = show(learner, frames())
+        _, state = feed(learner, frames())
         learner.end(state)
-    _, state = show(plain, frames())
+    _, state = feed(plain, frames())
     plain.end(state)
     assert same(learner.snapshot(), plain.snapshot())
 
@@ -385,7 +385,7 @@ def test_a_caller_may_reuse_one_buffer_for_all_observations(name: str) -> None:
         reusing.step(buffer.copy_(x), state)
         assert torch.equal(buffer, x)
     reusing.end(state)
-    _, state = show(plain, frames())
+    _, state = feed(plain, frames())
     plain.end(state)
     assert same(reusing.snapshot(), plain.snapshot())
 
@@ -408,4 +408,4 @@ def test_options_survive_json_and_build_an_equal_learner(name: str) -> None:
     twin = make(name, **options)
     assert twin.options() == learner.options()
     assert same(twin.snapshot(), learner.snapshot())
-    assert torch.equal(show(twin, frames())[0], show(learner, frames())[0])
+    assert torch.equal(feed(twin, frames())[0], feed(learner, frames())[0])

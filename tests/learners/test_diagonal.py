@@ -18,8 +18,8 @@ def build(name, **options):
 
 
 def total(learner, xs, masks=None):
-    given = [gradient for gradient, _ in held_gradients(learner, xs, masks)]
-    return {name: sum(each[name] for each in given) for name in given[0]}
+    gradients = [gradient for gradient, _ in held_gradients(learner, xs, masks)]
+    return {name: sum(each[name] for each in gradients) for name in gradients[0]}
 
 
 def assert_same(ours, exact):

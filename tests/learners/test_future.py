@@ -29,15 +29,15 @@ def twin_loss(learner, xs, conditional):
 
     past, future = xs[:5], xs[5:]
     _, state = lstm(learner.cell)(past)
-    shown = xs[4:-1] if conditional else torch.zeros_like(future)
-    decoded, _ = lstm(learner.decoder)(shown, state)
+    inputs = xs[4:-1] if conditional else torch.zeros_like(future)
+    decoded, _ = lstm(learner.decoder)(inputs, state)
     bce = nn.BCEWithLogitsLoss(reduction="sum")
     loss = bce(learner.readout(decoded), future) / 5 / B
     if learner.registry_name == "lstm-cfp":
         backwards = past.flip(0)
-        shown = torch.cat([torch.zeros(1, B, N, dtype=torch.float64), backwards[:-1]])
-        again, _ = lstm(learner.reconstructor)(shown if conditional else torch.zeros_like(shown), state)
-        loss = loss + bce(learner.reconstruction(again), backwards) / 5 / B
+        inputs = torch.cat([torch.zeros(1, B, N, dtype=torch.float64), backwards[:-1]])
+        decoded_past, _ = lstm(learner.reconstructor)(inputs if conditional else torch.zeros_like(inputs), state)
+        loss = loss + bce(learner.reconstruction(decoded_past), backwards) / 5 / B
     return loss.item()
 
 

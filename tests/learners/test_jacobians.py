@@ -16,7 +16,7 @@ def draw(generator, *shape):
 
 
 @pytest.fixture(params=CELLS, ids=lambda pair: f"{pair[0]}-{pair[1]}")
-def situation(request):
+def case(request):
     """A cell, an observation and a state in mid-sequence."""
     name, depth = request.param
     generator = torch.Generator().manual_seed(7)
@@ -48,15 +48,15 @@ def parameter_jacobian(cell, x, hidden):
     return jacrev(step)(parameters)
 
 
-def test_the_step_is_the_cells_own_step(situation):
-    _, _, cell, x, hidden = situation
+def test_the_step_is_the_cells_own_step(case):
+    _, _, cell, x, hidden = case
     new, _ = linearise(cell, x, hidden)
     for ours, theirs in zip(new, cell(x, hidden), strict=True):
         torch.testing.assert_close(ours, theirs.detach(), rtol=0, atol=1e-14)
 
 
-def test_the_transition_is_the_jacobian_with_respect_to_the_state(situation):
-    _, _, cell, x, hidden = situation
+def test_the_transition_is_the_jacobian_with_respect_to_the_state(case):
+    _, _, cell, x, hidden = case
     _, linear = linearise(cell, x, hidden)
     dense, carry = linear.transition()
     expected = state_jacobian(cell, x, hidden)
@@ -66,16 +66,16 @@ def test_the_transition_is_the_jacobian_with_respect_to_the_state(situation):
         torch.testing.assert_close(torch.diag_embed(carry), expected[:, :, :, 1], rtol=0, atol=1e-13)
 
 
-def test_pushing_a_tangent_multiplies_by_the_jacobian(situation):
-    _, _, cell, x, hidden = situation
+def test_pushing_a_tangent_multiplies_by_the_jacobian(case):
+    _, _, cell, x, hidden = case
     _, linear = linearise(cell, x, hidden)
     tangent = draw(torch.Generator().manual_seed(1), B, cell.parts, H)
     expected = torch.einsum("briqj,bqj->bri", state_jacobian(cell, x, hidden), tangent)
     torch.testing.assert_close(linear.push(tangent), expected, rtol=0, atol=1e-13)
 
 
-def test_pulling_an_adjoint_back_gives_the_gradient_of_every_parameter(situation):
-    _, _, cell, x, hidden = situation
+def test_pulling_an_adjoint_back_gives_the_gradient_of_every_parameter(case):
+    _, _, cell, x, hidden = case
     _, linear = linearise(cell, x, hidden)
     adjoint = draw(torch.Generator().manual_seed(2), B, cell.parts, H)
     pulled = linear.pull(adjoint)
@@ -87,8 +87,8 @@ def test_pulling_an_adjoint_back_gives_the_gradient_of_every_parameter(situation
         torch.testing.assert_close(gradients[name], by_autograd, rtol=0, atol=1e-13)
 
 
-def test_the_kronecker_product_of_sensitivity_and_vector_is_the_jacobian_of_every_parameter(situation):
-    _, _, cell, x, hidden = situation
+def test_the_kronecker_product_of_sensitivity_and_vector_is_the_jacobian_of_every_parameter(case):
+    _, _, cell, x, hidden = case
     _, linear = linearise(cell, x, hidden)
     products = [
         torch.einsum("brhq,bm->brhqm", linear.sensitivity(k), group.vector) for k, group in enumerate(linear.groups)
@@ -101,15 +101,15 @@ def test_the_kronecker_product_of_sensitivity_and_vector_is_the_jacobian_of_ever
                     torch.testing.assert_close(gradient, expected[name][b, r, h], rtol=0, atol=1e-13)
 
 
-def test_the_shapes_of_the_groups_are_known_before_there_is_a_cell(situation):
-    name, depth, cell, x, hidden = situation
+def test_the_shapes_of_the_groups_are_known_before_there_is_a_cell(case):
+    name, depth, cell, x, hidden = case
     _, linear = linearise(cell, x, hidden)
-    found = [(linear.sensitivity(k).shape[3], group.vector.shape[1]) for k, group in enumerate(linear.groups)]
-    assert found == group_shapes(name, N, H, depth)
+    shapes = [(linear.sensitivity(k).shape[3], group.vector.shape[1]) for k, group in enumerate(linear.groups)]
+    assert shapes == group_shapes(name, N, H, depth)
 
 
-def test_diagonal_groups_are_marked(situation):
-    _, _, cell, x, hidden = situation
+def test_diagonal_groups_are_marked(case):
+    _, _, cell, x, hidden = case
     _, linear = linearise(cell, x, hidden)
     for k in range(len(linear.groups)):
         written_out = torch.diag_embed(linear.slopes(k), dim1=2, dim2=4).flatten(3)

@@ -20,7 +20,7 @@ def test_the_page_about_learning_forward_has_the_rivals_of_the_record():
     assert record["command"] in page
     section = page[page.index("**Recent rules") :].splitlines()
     rows = [line for line in section if line.startswith("| ")][1:]
-    for row, found in zip(rows, record["while_learning"], strict=False):
-        cosine = f"{found['cosine']:.3f} ± {found['cosine_sd_over_seeds']:.3f}"
-        assert row.startswith(f"| {found['kind']}")
-        assert row.endswith(f"| {cosine} | {found['norm_ratio']:.2f} |")
+    for row, result in zip(rows, record["while_learning"], strict=False):
+        cosine = f"{result['cosine']:.3f} ± {result['cosine_sd_over_seeds']:.3f}"
+        assert row.startswith(f"| {result['kind']}")
+        assert row.endswith(f"| {cosine} | {result['norm_ratio']:.2f} |")

@@ -16,10 +16,10 @@ from ptncn.learners import LEARNERS, Entry, describe, make, names
 def test_it_has_every_learner_of_the_comparison() -> None:
     cells = ["lstm", "gru", "rnn", "rhn"]
     rules = ["bptt", "tbptt", "rtrl", "uoro", "kf-rtrl", "immediate", "snap1"]
-    wanted = {f"{cell}-{rule}" for cell in cells for rule in rules}
-    wanted |= {"lstm-e-prop", "gru-e-prop", "rhn-e-prop", "rnn-rflo", "elstm-rtrl", "lru-rtrl", "lstm-fp", "lstm-cfp"}
-    wanted |= {"ptncn", "lstm-sab", "rnn-sab", "esn-ridge", "esn-rls", "esn-sgd", "copy", "mean"}
-    assert wanted <= set(names())
+    expected = {f"{cell}-{rule}" for cell in cells for rule in rules}
+    expected |= {"lstm-e-prop", "gru-e-prop", "rhn-e-prop", "rnn-rflo", "elstm-rtrl", "lru-rtrl", "lstm-fp", "lstm-cfp"}
+    expected |= {"ptncn", "lstm-sab", "rnn-sab", "esn-ridge", "esn-rls", "esn-sgd", "copy", "mean"}
+    assert expected <= set(names())
 
 
 @pytest.mark.parametrize("name", names())
@@ -88,8 +88,8 @@ def app() -> typer.Typer:
 def test_the_command_shows_a_line_for_each(app: typer.Typer) -> None:
     result = CliRunner().invoke(app, [], env={"COLUMNS": "80"})
     assert result.exit_code == 0
-    shown = [line.split()[0] for line in result.output.splitlines() if line.strip()]
-    assert shown == ["name", *names(), "State:", "online:", "Try"]
+    listed = [line.split()[0] for line in result.output.splitlines() if line.strip()]
+    assert listed == ["name", *names(), "State:", "online:", "Try"]
 
 
 def test_the_command_prints_json(app: typer.Typer) -> None:

@@ -134,11 +134,11 @@ def test_the_papers_lstm_is_rejected_before_anything_is_allocated(monkeypatch):
         raise AssertionError("a cell was made")
 
     monkeypatch.setattr(base, "make_cell", no_cell)
-    with pytest.raises(MemoryError) as refusal:
+    with pytest.raises(MemoryError) as caught:
         make("lstm-rtrl", input_size=4096, hidden_size=1000, memory_limit=20e9)
     # 2·1,000 numbers of state × 4·1,000 pre-activations × 5,097 inputs × 4 bytes = 163.1 GB; and
     # 32 H² (4,097 + H) is 19.90 GB for H = 373 and 20.01 GB for H = 374
-    assert str(refusal.value) == (
+    assert str(caught.value) == (
         "LSTM with 1,000 units on 4,096 inputs needs 163 GB for exact RTRL (batch of 1, float32), and 20.0 GB may "
         "be used. The largest hidden size that fits is 373; lstm-uoro and lstm-kf-rtrl need far less"
     )

@@ -26,10 +26,10 @@ def build(cell: str = "lstm", **options: Any) -> SAB:
     return make(f"{cell}-sab", input_size=N, hidden_size=H, dtype="float64", **options)
 
 
-def show(learner: Any, xs: Tensor, masks: Tensor | None = None, **how: Any) -> Any:
+def feed(learner: Any, xs: Tensor, masks: Tensor | None = None, **options: Any) -> Any:
     state = learner.begin(B)
     for t, x in enumerate(xs):
-        learner.step(x, state, mask=None if masks is None else masks[t], **how)
+        learner.step(x, state, mask=None if masks is None else masks[t], **options)
     return state
 
 
@@ -40,7 +40,7 @@ def test_without_attention_and_cuts_it_equals_bptt(cell: str, masked: bool) -> N
     twin = make(f"{cell}-bptt", input_size=N, hidden_size=H, dtype="float64")
     for seed in range(3):
         for each in (learner, twin):
-            each.end(show(each, frames(seed), masks() if masked else None))
+            each.end(feed(each, frames(seed), masks() if masked else None))
     for a, b in zip(learner.parameters(), twin.parameters(), strict=True):
         assert torch.allclose(a, b, rtol=0, atol=1e-12)
 
@@ -85,7 +85,7 @@ def test_loss_and_gradient_are_those_of_a_transcription_row_by_row(
     sizes = {"k_top": k_top, "k_trunc": k_trunc, "k_attn": k_attn, "memory": memory}
     learner = build(**sizes)
     weights = list(learner.parameters())
-    ours, theirs = learner.loss(show(learner, frames())), transcribed_loss(learner, frames(), **sizes)
+    ours, theirs = learner.loss(feed(learner, frames())), transcribed_loss(learner, frames(), **sizes)
     assert ours.item() == pytest.approx(theirs.item(), abs=1e-12)
     for a, b in zip(torch.autograd.grad(ours, weights), torch.autograd.grad(theirs, weights), strict=True):
         assert torch.allclose(a, b, rtol=0, atol=1e-9)
@@ -162,7 +162,7 @@ def test_the_memory_keeps_the_latest_microstates_and_no_more() -> None:
 def test_each_row_keeps_its_own_count_under_masks() -> None:
     learner = build(k_attn=2, memory=3)
     seen = masks()
-    state = show(learner, frames(), seen, learn=False)
+    state = feed(learner, frames(), seen, learn=False)
     assert state.counts.tolist() == seen.sum(0).tolist()
 
 
@@ -183,15 +183,15 @@ def test_the_paper_gives_the_defaults() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"k_top": 0}, "k_top.*0"),
         ({"memory": 1.5}, r"memory.*1\.5"),
         ({"microstate": "h"}, "microstate 'h'; choose one of: cell, sum"),
     ],
 )
-def test_a_bad_option_is_named(options: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_a_bad_option_is_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         build(**options)
     with pytest.raises(ValueError, match="cell for sab 'gru'"):
         SAB(N, H, cell="gru")

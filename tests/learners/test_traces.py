@@ -53,18 +53,18 @@ def cut_gradient(learner, xs, masks, step, broadcast=None):
         if broadcast is not None:
             error = torch.where(rows, learner.output.mean(logits) - x, 0.0).detach() / B
             loss = loss + (hidden[0] * (error @ broadcast)).sum()
-        moved = step(x, hidden)
-        hidden = tuple(torch.where(mask[:, None], new, old) for new, old in zip(moved, hidden, strict=True))
+        new_hidden = step(x, hidden)
+        hidden = tuple(torch.where(mask[:, None], new, old) for new, old in zip(new_hidden, hidden, strict=True))
         seen = seen | mask
     weights = {name: weight for name, weight in learner.named_parameters() if weight.requires_grad}
     return dict(zip(weights, torch.autograd.grad(loss, list(weights.values())), strict=True))
 
 
 def assert_same(learner, xs, masks, expected):
-    given = [gradient for gradient, _ in held_gradients(learner, xs, masks)]
+    gradients = [gradient for gradient, _ in held_gradients(learner, xs, masks)]
     for name, gradient in expected.items():
         assert gradient.abs().max() > 1e-5, f"{name} would not be tested"
-        torch.testing.assert_close(sum(each[name] for each in given), gradient, rtol=0, atol=1e-10)
+        torch.testing.assert_close(sum(each[name] for each in gradients), gradient, rtol=0, atol=1e-10)
 
 
 def build(name, depth=1, **options):

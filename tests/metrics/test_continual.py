@@ -16,9 +16,9 @@ from ptncn.metrics import SE, Meter, Prequential
 def feed(meter: Prequential, errors: list[list[float | None]]) -> None:
     """One step for each entry, with one squared error a row; None is a row that is not scored."""
     for rows in errors:
-        guess = torch.tensor([[0.0 if error is None else error**0.5] for error in rows], dtype=torch.float64)
+        prediction = torch.tensor([[0.0 if error is None else error**0.5] for error in rows], dtype=torch.float64)
         scored = torch.tensor([error is not None for error in rows])
-        meter.update(Step(guess, guess, (), scored), torch.zeros(len(rows), 1))
+        meter.update(Step(prediction, prediction, (), scored), torch.zeros(len(rows), 1))
 
 
 def test_the_mean_is_over_all_scored_frames_and_the_faded_mean_over_recent_ones():

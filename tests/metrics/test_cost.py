@@ -18,7 +18,7 @@ from ptncn.training import run
 
 
 @dataclass(kw_only=True)
-class Hoard(State):
+class FrameState(State):
     frames: list[Tensor]
 
 
@@ -30,20 +30,20 @@ class Clockwork:
     def __init__(self, seconds: list[float]) -> None:
         self.now, self.seconds = 0.0, iter(seconds)
 
-    def begin(self, batch_size: int) -> Hoard:
-        return Hoard(batch_size=batch_size, frames=[])
+    def begin(self, batch_size: int) -> FrameState:
+        return FrameState(batch_size=batch_size, frames=[])
 
-    def step(self, x: Tensor, state: Hoard, *, learn: bool = True, mask: Tensor | None = None) -> Step:
+    def step(self, x: Tensor, state: FrameState, *, learn: bool = True, mask: Tensor | None = None) -> Step:
         self.now += next(self.seconds)
         state.frames.append(x.clone())
         state.advance(mask)
         return Step(x, x, (), torch.ones(len(x), dtype=torch.bool))
 
-    def end(self, state: Hoard) -> None:
+    def end(self, state: FrameState) -> None:
         self.now += 0.5
         state.frames.clear()
 
-    def predict(self, state: Hoard) -> Tensor:
+    def predict(self, state: FrameState) -> Tensor:
         return torch.zeros(state.batch_size, 3)
 
     def options(self) -> dict[str, Any]:
@@ -104,8 +104,8 @@ def test_it_wraps_a_learner_and_is_a_meter():
     frames = torch.randn(6, 2, 3, generator=torch.Generator().manual_seed(0))
     mask = torch.tensor([[True, True], [True, False]]).repeat(3, 1)
     expected, state = run(plain, frames, learn=True, mask=mask)
-    got, measured_state = run(meter, frames, learn=True, mask=mask, meters=[meter])
-    assert torch.equal(expected, got)
+    measured_predictions, measured_state = run(meter, frames, learn=True, mask=mask, meters=[meter])
+    assert torch.equal(expected, measured_predictions)
     assert torch.equal(plain.predict(state), meter.predict(measured_state))
     assert (meter.registry_name, meter.options()) == (plain.registry_name, plain.options())
     fresh = ESN(3, 8, readout="rls", output="gaussian")

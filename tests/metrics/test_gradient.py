@@ -12,12 +12,12 @@ from ptncn.metrics.cost import GradientMeter
 from ptncn.training import evaluate
 
 T, B, N, H = 12, 3, 2, 4
-HELD = {"optimizer": "sgd", "lr": 1e-15}
+FIXED_WEIGHTS = {"optimizer": "sgd", "lr": 1e-15}
 """A step so small that the weights stay where they are."""
 
 
 def build(kind, cell="lstm", **options):
-    return kind(N, H, cell=cell, dtype="float64", **{**HELD, **options})
+    return kind(N, H, cell=cell, dtype="float64", **{**FIXED_WEIGHTS, **options})
 
 
 def frames(seed=0):

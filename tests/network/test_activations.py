@@ -62,8 +62,8 @@ def test_a_network_learns_with_each_activation_without_derivatives(name):
 def test_layers_may_have_different_activations():
     net = PTNCN(4, [3, 3], activation=["tanh", "relu"], weight_std=1.0)
     state = net.begin(5)
-    chance = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     for _ in range(3):
-        out = net.step(torch.rand(5, 4, generator=chance), state)
+        out = net.step(torch.rand(5, 4, generator=rng), state)
     assert (out.states[0] < 0).any()
     assert (out.states[1] >= 0).all()

@@ -14,11 +14,11 @@ def net():
     return PTNCN(4, [3, 2])
 
 
-def unchanged_by(net, state, act, match):
+def assert_rejected(net, state, call, match):
     weights = {name: value.clone() for name, value in net.state_dict().items()}
     kept, steps = state.corrected.clone(), state.steps
     with pytest.raises(ValueError, match=match):
-        act()
+        call()
     assert all(torch.equal(value, weights[name]) for name, value in net.state_dict().items())
     assert torch.equal(state.corrected, kept)
     assert state.steps == steps
@@ -46,7 +46,7 @@ def unchanged_by(net, state, act, match):
 def test_bad_observations(net, x, match):
     state = net.begin(2)
     net.step(torch.ones(2, 4), state)
-    unchanged_by(net, state, lambda: net.step(x, state), match)
+    assert_rejected(net, state, lambda: net.step(x, state), match)
 
 
 @pytest.mark.parametrize("columns", [4, 40])
@@ -54,7 +54,7 @@ def test_observations_whose_squares_overflow(columns):
     net = PTNCN(columns, [3])
     state, x = net.begin(1), torch.zeros(1, columns)
     x[0, 0], x[0, 1] = 1e16, -1e16  # which add up to 0
-    unchanged_by(net, state, lambda: net.step(x, state), "expected finite numbers of at most 1e\\+15, got 2 others")
+    assert_rejected(net, state, lambda: net.step(x, state), "expected finite numbers of at most 1e\\+15, got 2 others")
 
 
 @pytest.mark.parametrize("path", [True, False])
@@ -72,7 +72,7 @@ def test_the_largest_observations_do_not_end_in_nan(path, rescale, optimizer):
 @pytest.mark.parametrize("mask", [torch.ones(3), torch.ones(2, 4), torch.ones(2, 1)])
 def test_bad_masks(net, mask):
     state = net.begin(2)
-    unchanged_by(net, state, lambda: net.step(torch.ones(2, 4), state, mask=mask), r"mask: expected shape \(2,\)")
+    assert_rejected(net, state, lambda: net.step(torch.ones(2, 4), state, mask=mask), r"mask: expected shape \(2,\)")
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_masks_and_observations_that_are_not_dense_numbers(net, value):
         lambda: net.step(torch.zeros(2, net.input_size), state, mask=value),
         lambda: net.step(value, state),
     ):
-        with pytest.raises(ValueError, match=r"mask: expected|observation: expected") as refusal:
+        with pytest.raises(ValueError, match=r"mask: expected|observation: expected") as caught:
             call()
-        assert "\n" not in str(refusal.value)
+        assert "\n" not in str(caught.value)
 
 
 def test_states_of_other_networks(net):
@@ -98,8 +98,8 @@ def test_states_of_other_networks(net):
         (PTNCN(4, [3, 2], presynaptic="z"), "the same error_rule"),
     ]:
         state = other.begin(2)
-        for act in (net.step, lambda x, s: net.predict(s), lambda x, s: net.dream(s, 2), lambda x, s: net.end(s)):
-            unchanged_by(net, state, lambda act=act, state=state: act(x, state), match)
+        for call in (net.step, lambda x, s: net.predict(s), lambda x, s: net.dream(s, 2), lambda x, s: net.end(s)):
+            assert_rejected(net, state, lambda call=call, state=state: call(x, state), match)
     with pytest.raises(ValueError, match="NoneType"):
         net.step(x, None)
 
@@ -158,9 +158,9 @@ def test_bad_lists_of_sizes(sizes):
     ],
 )
 def test_bad_options(options, match):
-    with pytest.raises(ValueError, match=match) as refusal:
+    with pytest.raises(ValueError, match=match) as caught:
         PTNCN(4, [3, 2], **options)
-    assert "\n" not in str(refusal.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_bad_sequences(net):

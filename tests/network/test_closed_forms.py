@@ -16,11 +16,11 @@ OPTIONS = {
 
 def warm(net: PTNCN, rows: int = 4):
     """A state after a few observations, and the next observation."""
-    chance = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     state = net.begin(rows)
     for _ in range(3):
-        net.step(torch.rand(rows, net.input_size, generator=chance, dtype=torch.float64), state, learn=False)
-    return state, torch.rand(rows, net.input_size, generator=chance, dtype=torch.float64)
+        net.step(torch.rand(rows, net.input_size, generator=rng, dtype=torch.float64), state, learn=False)
+    return state, torch.rand(rows, net.input_size, generator=rng, dtype=torch.float64)
 
 
 def changes(net: PTNCN, act) -> dict[str, torch.Tensor]:

@@ -36,10 +36,10 @@ ACTIVATIONS = ["identity", "tanh", "sigmoid", "relu", "relu6", "leaky_relu", "ge
 def run(options, rows, steps, masks=()):
     net = PTNCN(7, [9, 6, 5], dtype="float64", seed=2, **options)
     state = net.begin(rows)
-    chance = torch.Generator().manual_seed(3)
+    rng = torch.Generator().manual_seed(3)
     outputs = []
     for t in range(steps):
-        x = torch.rand(rows, 7, generator=chance, dtype=torch.float64)
+        x = torch.rand(rows, 7, generator=rng, dtype=torch.float64)
         mask = torch.arange(rows) != 0 if t in masks else None
         out = net.step(x, state, mask=mask)
         outputs.append(torch.cat([out.prediction, out.logits, *out.errors, *out.states, *out.corrected], dim=1))
@@ -68,10 +68,10 @@ def test_ragged_batches_give_the_same_numbers(rule, rows, request):
     results = []
     for _ in ("kernel", "pytorch"):
         net = PTNCN(7, [9, 6, 5], dtype="float64", seed=2, **options)
-        state, chance, outputs = net.begin(rows), torch.Generator().manual_seed(4), []
+        state, rng, outputs = net.begin(rows), torch.Generator().manual_seed(4), []
         for t in range(100):
-            x = torch.rand(rows, 7, generator=chance, dtype=torch.float64)
-            mask = torch.rand(rows, generator=chance) < 0.7 if t % 5 else None
+            x = torch.rand(rows, 7, generator=rng, dtype=torch.float64)
+            mask = torch.rand(rows, generator=rng) < 0.7 if t % 5 else None
             out = net.step(x, state, mask=mask, learn=t % 7 != 3)
             outputs.append(torch.cat([out.prediction, *out.errors, *out.states, *out.corrected], dim=1))
         results.append((torch.stack(outputs), state.corrected, net.synapses()))
@@ -90,14 +90,14 @@ MEMORY_RULES = {
 }
 
 
-def remember(options, rows, steps=60, compiled=True):
+def run_with_memories(options, rows, steps=60, compiled=True):
     """Run a ragged batch through a network with memories in layers 1 and 3; some steps do not learn."""
     net = PTNCN(7, [9, 6, 5], dtype="float64", seed=2, memory=[4, 0, 3], **options)
     net.compiled = compiled
-    state, chance, outputs = net.begin(rows), torch.Generator().manual_seed(4), []
+    state, rng, outputs = net.begin(rows), torch.Generator().manual_seed(4), []
     for t in range(steps):
-        x = torch.rand(rows, 7, generator=chance, dtype=torch.float64)
-        mask = torch.rand(rows, generator=chance) < 0.7 if t % 5 else None
+        x = torch.rand(rows, 7, generator=rng, dtype=torch.float64)
+        mask = torch.rand(rows, generator=rng) < 0.7 if t % 5 else None
         out = net.step(x, state, mask=mask, learn=t % 7 != 3)
         outputs.append(torch.cat([out.prediction, *out.errors, *out.corrected, net.predict(state)], dim=1))
     assert (net._backend()[1] is not None) == compiled
@@ -109,7 +109,7 @@ def remember(options, rows, steps=60, compiled=True):
 @pytest.mark.parametrize("rule", MEMORY_RULES)
 def test_networks_with_memories_give_the_same_numbers(rule, credit, rows):
     options = {**MEMORY_RULES[rule], "credit": credit}
-    fast, plain = remember(options, rows), remember(options, rows, compiled=False)
+    fast, plain = run_with_memories(options, rows), run_with_memories(options, rows, compiled=False)
     for name, value in plain.items():
         torch.testing.assert_close(fast[name], value, rtol=0, atol=1e-10, msg=name)
 
@@ -119,10 +119,10 @@ def test_networks_with_memories_give_the_same_numbers(rule, credit, rows):
 def test_large_memories_queue_updates_and_use_threads(rows, credit, monkeypatch):
     """Everything counts as large, so that products include the queues."""
     options = {"error_rule": "transpose", "lr": 0.01, "credit": credit}
-    plain = remember(options, rows, compiled=False)
+    plain = run_with_memories(options, rows, compiled=False)
     monkeypatch.setattr(factors, "LARGE", 0)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
-    fast = remember(options, rows)
+    fast = run_with_memories(options, rows)
     for name, value in plain.items():
         torch.testing.assert_close(fast[name], value, rtol=0, atol=1e-10, msg=name)
 
@@ -132,9 +132,9 @@ def test_a_memory_of_the_size_used_for_text_gives_the_same_numbers_in_float32():
     for compiled in (True, False):
         net = PTNCN(49, [64], output="categorical", preset="best", memory=40, lr=1e-4)
         net.compiled = compiled
-        state, chance = net.begin(13), torch.Generator().manual_seed(1)
+        state, rng = net.begin(13), torch.Generator().manual_seed(1)
         for _ in range(20):
-            drawn = torch.randint(49, (13,), generator=chance)
+            drawn = torch.randint(49, (13,), generator=rng)
             out = net.step(torch.nn.functional.one_hot(drawn, 49).float(), state)
         outputs.append((out.prediction, state.held["T_B1"], net.synapses()["B1"]))
     torch.testing.assert_close(outputs[0], outputs[1], rtol=1e-3, atol=1e-5)
@@ -144,10 +144,10 @@ def test_the_batch_size_may_change_between_sequences_with_a_memory():
     net, twin = (PTNCN(7, [9], dtype="float64", preset="best", memory=4) for _ in range(2))
     twin.compiled = False
     for rows in (3, 1, 5):
-        chance = torch.Generator().manual_seed(rows)
+        rng = torch.Generator().manual_seed(rows)
         state, other = net.begin(rows), twin.begin(rows)
         for _ in range(8):
-            x = torch.rand(rows, 7, generator=chance, dtype=torch.float64)
+            x = torch.rand(rows, 7, generator=rng, dtype=torch.float64)
             torch.testing.assert_close(
                 net.step(x, state).prediction, twin.step(x, other).prediction, rtol=0, atol=1e-12
             )
@@ -214,9 +214,9 @@ def test_a_very_large_network_gives_the_same_numbers(rule, rows, threads, monkey
     outputs, weights = [], []
     for path in ("kernel", "pytorch"):
         net = PTNCN(500, [400, 150], dtype="float64", max_norm=0.6, **LARGE_RULES[rule])
-        state, chance, steps = net.begin(rows), torch.Generator().manual_seed(0), 25 if rows <= 3 else 8
-        xs = torch.rand(steps, rows, 500, generator=chance, dtype=torch.float64) * (
-            torch.rand(steps, rows, 500, generator=chance, dtype=torch.float64) < 0.2
+        state, rng, steps = net.begin(rows), torch.Generator().manual_seed(0), 25 if rows <= 3 else 8
+        xs = torch.rand(steps, rows, 500, generator=rng, dtype=torch.float64) * (
+            torch.rand(steps, rows, 500, generator=rng, dtype=torch.float64) < 0.2
         )
         outputs.append(torch.stack([net.step(x, state).prediction for x in xs]))
         weights.append(net.synapses())
@@ -254,10 +254,10 @@ def test_each_step_of_an_unstable_trajectory_agrees(optimizer):
     """At a large step size rounding is amplified from step to step, so each step starts from the kernel's weights."""
     fast, plain = (PTNCN(5, [9, 6], optimizer=optimizer, lr=0.05, dtype="float64", seed=1) for _ in range(2))
     plain.compiled = False
-    state, chance = fast.begin(1), torch.Generator().manual_seed(3)
+    state, rng = fast.begin(1), torch.Generator().manual_seed(3)
     for _ in range(60):
         plain.restore(fast.snapshot())
-        twin, x = state.clone(), torch.rand(1, 5, generator=chance, dtype=torch.float64)
+        twin, x = state.clone(), torch.rand(1, 5, generator=rng, dtype=torch.float64)
         fast.step(x, state)
         plain.step(x, twin)
         torch.testing.assert_close(state.corrected, twin.corrected, rtol=0, atol=1e-9)

@@ -17,8 +17,8 @@ EXACT = {
 
 
 def symbols(steps: int, rows: int, size: int = 7) -> torch.Tensor:
-    chance = torch.Generator().manual_seed(3)
-    drawn = torch.randint(size, (steps, rows), generator=chance)
+    rng = torch.Generator().manual_seed(3)
+    drawn = torch.randint(size, (steps, rows), generator=rng)
     return torch.nn.functional.one_hot(drawn, size).double()
 
 
@@ -185,12 +185,12 @@ def test_credit_is_immediate_if_traces_would_be_large():
 
 def test_a_memory_learns_a_long_dependency():
     """The last of eight symbols repeats the first; those in between are noise."""
-    chance = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
 
     def surprise(net: PTNCN) -> float:
         total = []
         for _ in range(250):
-            drawn = torch.randint(2, (8, 20), generator=chance)
+            drawn = torch.randint(2, (8, 20), generator=rng)
             drawn[0] += 2
             drawn[-1] = drawn[0]
             state = net.begin(20)

@@ -159,10 +159,10 @@ def test_predict_equals_the_prediction_of_the_next_step_and_changes_nothing():
     xs = frames(5, 2, 7)
     for x in xs[:4]:
         net.step(x, state)
-    kept, chance = state.corrected.clone(), net.generator.get_state()
+    kept, rng_state = state.corrected.clone(), net.generator.get_state()
     expected = net.predict(state)
     assert torch.equal(state.corrected, kept)
-    assert torch.equal(net.generator.get_state(), chance)
+    assert torch.equal(net.generator.get_state(), rng_state)
     assert torch.equal(net.step(xs[4], state).prediction, expected)
 
 
@@ -225,12 +225,12 @@ def test_copies_and_pickles_continue_identically_and_independently():
     copies = [copy.deepcopy((net, state)), pickle.loads(pickle.dumps((net, state)))]
     for x in xs[4:]:
         net.step(x, state)
-    for other, remembered in copies:
+    for other, other_state in copies:
         assert not same(weights(net), weights(other))
         for x in xs[4:]:
-            other.step(x, remembered)
+            other.step(x, other_state)
         assert same(weights(net), weights(other))
-        assert torch.equal(state.corrected, remembered.corrected)
+        assert torch.equal(state.corrected, other_state.corrected)
 
 
 def test_a_seed_determines_everything_and_the_global_generator_is_not_used():

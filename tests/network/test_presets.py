@@ -19,8 +19,8 @@ NUMBERS = {
 """Squared error over 40 steps, and the squared norms of the last prediction and of all weights."""
 
 
-def observation(output: str, chance: torch.Generator) -> torch.Tensor:
-    x = torch.rand(3, 6, generator=chance, dtype=torch.float64)
+def observation(output: str, rng: torch.Generator) -> torch.Tensor:
+    x = torch.rand(3, 6, generator=rng, dtype=torch.float64)
     if output == "categorical":
         return torch.eye(6, dtype=torch.float64)[x.argmax(1)]
     return (x > 0.5).double() if output == "bernoulli" else x
@@ -30,11 +30,11 @@ def observation(output: str, chance: torch.Generator) -> torch.Tensor:
 @pytest.mark.parametrize(("preset", "output"), NUMBERS)
 def test_a_preset_gives_the_same_numbers_as_before(preset: str, output: str) -> None:
     net = PTNCN(6, [5, 4], output=output, preset=preset, seed=3, dtype="float64")
-    state, chance, error = net.begin(3), torch.Generator().manual_seed(0), 0.0
+    state, rng, error = net.begin(3), torch.Generator().manual_seed(0), 0.0
     for t in range(40):
-        x = observation(output, chance)
+        x = observation(output, rng)
         out = net.step(x, state, mask=torch.tensor([True, True, t % 5 != 4]))
         error += float((out.prediction - x).square()[out.scored].sum())
     weights = sum(float(weight.detach().square().sum()) for weight in net.parameters())
-    found = error, float(net.predict(state).square().sum()), weights
-    assert found == pytest.approx(NUMBERS[preset, output], rel=1e-11)
+    result = error, float(net.predict(state).square().sum()), weights
+    assert result == pytest.approx(NUMBERS[preset, output], rel=1e-11)

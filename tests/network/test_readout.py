@@ -13,11 +13,11 @@ OPTIONS = {
 
 
 def waves(steps: int, rows: int = 1, noise: float = 0.1) -> torch.Tensor:
-    chance = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     t = torch.arange(steps, dtype=torch.float64)[:, None, None]
     speeds = torch.tensor([0.31, 0.17])
     clean = torch.sin(speeds * t + torch.arange(rows)[:, None])
-    return clean + noise * torch.randn(steps, rows, 2, generator=chance, dtype=torch.float64)
+    return clean + noise * torch.randn(steps, rows, 2, generator=rng, dtype=torch.float64)
 
 
 def closed_form(features, targets, horizon, forgetting, ridge):
@@ -36,11 +36,11 @@ def closed_form(features, targets, horizon, forgetting, ridge):
 def test_the_weights_are_the_weighted_ridge_solution_after_two_thousand_steps(rows):
     net = PTNCN(2, [6, 4], **OPTIONS)
     net.synapses()["W1"].zero_()  # the mean of the prior
-    state, xs, found = net.begin(rows), waves(2000, rows), []
+    state, xs, rows_of_features = net.begin(rows), waves(2000, rows), []
     for x in xs:
         out = net.step(x, state)
-        found.append(torch.cat([out.states[0], torch.ones(rows, 1)], 1))
-    features, w = torch.stack(found), net.synapses()
+        rows_of_features.append(torch.cat([out.states[0], torch.ones(rows, 1)], 1))
+    features, w = torch.stack(rows_of_features), net.synapses()
     maps = [torch.cat([w["W1"].T, w["c1"][None]]), *net.readout.ahead]
     for horizon, weights in zip((1, 3, 7), maps, strict=True):
         exact = closed_form(features, xs, horizon, 0.995, 0.5)
@@ -64,11 +64,11 @@ def test_forecasts_far_ahead_beat_the_last_value():
 def test_a_forecast_learns_when_its_observation_arrives():
     """The map for three steps ahead stays 0 until a scored step is two steps old."""
     net = PTNCN(2, [6], **OPTIONS)
-    state, moved = net.begin(1), []
+    state, learnt = net.begin(1), []
     for x in waves(6):
         net.step(x, state)
-        moved.append(bool(net.readout.ahead[0].any()))
-    assert moved == [False, False, False, True, True, True]
+        learnt.append(bool(net.readout.ahead[0].any()))
+    assert learnt == [False, False, False, True, True, True]
 
 
 def test_clipped_errors_limit_the_damage_of_a_spike():

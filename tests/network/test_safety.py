@@ -179,11 +179,13 @@ def test_a_copy_is_taken_between_two_steps_of_another_thread(take):
 
 def test_a_schedule_may_read_its_own_network():
     """It is called in the middle of a learning step, which excludes other threads but not its own."""
-    net = PTNCN(5, [4], dtype="float64", schedule=lambda updates: float(asked.append(len(net.predict(other))) or 1.0))
-    state, other, asked = net.begin(2), net.begin(3), []
+    net = PTNCN(
+        5, [4], dtype="float64", schedule=lambda updates: float(batch_sizes.append(len(net.predict(other))) or 1.0)
+    )
+    state, other, batch_sizes = net.begin(2), net.begin(3), []
     for x in frames(3, 2, 5):
         net.step(x, state)
-    assert set(asked) == {3}
+    assert set(batch_sizes) == {3}
 
 
 def rebind_vector(net, other):
@@ -361,8 +363,8 @@ def test_a_forked_process_continues_with_the_network_of_its_parent(optimizer, ei
     """OpenMP's threads do not survive a fork. The kernel works without them; PyTorch's own operations would hang."""
     if either_path == "pytorch":
         pytest.skip("PyTorch hangs in a process that was forked after a parallel operation")
-    done = subprocess.run([sys.executable, "-c", FORK, optimizer], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run([sys.executable, "-c", FORK, optimizer], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.parametrize("part", ["W1", "state", "moment"])
@@ -390,12 +392,12 @@ def test_a_lazily_negated_observation_is_read_with_its_sign():
         assert torch.equal(net.step(x, state).prediction, plain.step(torch.tensor([[-0.5]]), twin).prediction)
 
 
-@pytest.mark.parametrize("lie", [None, "text", 3, {"x": "text"}, {"x": torch.tensor(1.0)}, {"x": torch.ones(1, 2)}])
+@pytest.mark.parametrize("value", [None, "text", 3, {"x": "text"}, {"x": torch.tensor(1.0)}, {"x": torch.ones(1, 2)}])
 @pytest.mark.parametrize("field", ["held", "waiting"])
-def test_a_state_with_wrong_dicts_is_rejected(field, lie):
+def test_a_state_with_wrong_dicts_is_rejected(field, value):
     net = PTNCN(5, [4], dtype="float64", memory=2)
     state = net.begin(1)
-    setattr(state, field, lie)
+    setattr(state, field, value)
     with pytest.raises(ValueError, match="state"):
         net.predict(state)
 
@@ -440,13 +442,13 @@ WRONG_FIELDS = {
 }
 
 
-@pytest.mark.parametrize("spoil", WRONG_FIELDS.values(), ids=WRONG_FIELDS.keys())
-def test_a_state_with_wrong_fields_is_rejected(spoil, tmp_path):
+@pytest.mark.parametrize("corrupt", WRONG_FIELDS.values(), ids=WRONG_FIELDS.keys())
+def test_a_state_with_wrong_fields_is_rejected(corrupt, tmp_path):
     """By `step` and `predict`, and when it is loaded from a checkpoint."""
     net, x = PTNCN(6, [5], memory=2), torch.rand(1, 6)
     state = net.begin(1)
     net.step(x, state)
-    spoil(state)
+    corrupt(state)
     for call in (lambda: net.step(x, state), lambda: net.predict(state)):
         with pytest.raises(ValueError, match=r"state.*: expected"):
             call()

@@ -28,18 +28,18 @@ def step_alone(network, state, x):
 def test_networks_in_an_array_equal_separate_networks_bit_for_bit(hidden, threads, monkeypatch):
     monkeypatch.setattr("ptncn.network.slots.SHARE", 5)
     monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
-    draw = np.random.default_rng(0)
-    slots, x = draw.integers(0, 3, 60), draw.normal(size=(60, 4)).astype(np.float32)
-    x[draw.random(x.shape) < 0.1] = np.nan
+    rng = np.random.default_rng(0)
+    slots, x = rng.integers(0, 3, 60), rng.normal(size=(60, 4)).astype(np.float32)
+    x[rng.random(x.shape) < 0.1] = np.nan
     x[[0, 30]] = np.nan
     array = NetworkArray(default_learner(4, hidden=hidden))
     array.resize(2)
     array.resize(3)
-    found = np.concatenate([array.step(slots[part], x[part], learn=True) for part in (slice(0, 25), slice(25, 60))])
+    result = np.concatenate([array.step(slots[part], x[part], learn=True) for part in (slice(0, 25), slice(25, 60))])
     networks = [default_learner(4, hidden=hidden) for _ in range(3)]
     states = [network.begin(1) for network in networks]
-    wanted = [step_alone(networks[slot], states[slot], row) for slot, row in zip(slots, x, strict=True)]
-    np.testing.assert_array_equal(found, wanted)
+    expected = [step_alone(networks[slot], states[slot], row) for slot, row in zip(slots, x, strict=True)]
+    np.testing.assert_array_equal(result, expected)
     for slot in range(3):
         np.testing.assert_array_equal(array.rows[slot], pack(networks[slot], states[slot]))
         assert array.steps[slot] == states[slot].steps

@@ -108,12 +108,12 @@ VARIANTS = {
 
 
 def observations(output: str, steps: int, rows: int, size: int) -> np.ndarray:
-    chance = np.random.default_rng(7)
+    rng = np.random.default_rng(7)
     if output == "categorical":
-        return np.eye(size)[chance.integers(size, size=(steps, rows))]
+        return np.eye(size)[rng.integers(size, size=(steps, rows))]
     if output == "bernoulli":
-        return chance.random((steps, rows, size)).round(1)
-    return chance.normal(size=(steps, rows, size))
+        return rng.random((steps, rows, size)).round(1)
+    return rng.normal(size=(steps, rows, size))
 
 
 def agree(sizes, output, options, transcribed, masks=None, steps=50, rows=3):

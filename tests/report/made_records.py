@@ -10,7 +10,7 @@ from ptncn.records import Record, pack
 RUN_CONFIG = {"canvas": 64, "sequences": 4_000, "epochs": 1, "layers": 3, "units": 500}
 
 
-def made(path: Path, **changes) -> Path:
+def write_record(path: Path, **changes) -> Path:
     """Write a finished run of table I with `se` on every one of 30 sequences, and `ce` ten times that."""
     se = changes.pop("se", 90.0)
     spread = np.linspace(-1, 1, 30)
@@ -41,25 +41,25 @@ def made(path: Path, **changes) -> Path:
     return file
 
 
-def plain(path: Path, **changes) -> Path:
-    """The same without curves and films, which take time to draw."""
-    return made(path, **{"curve": {}, "films": {}, **changes})
+def write_plain_record(path: Path, **changes) -> Path:
+    """Write a record without curves and films, which take time to draw."""
+    return write_record(path, **{"curve": {}, "films": {}, **changes})
 
 
 def film(seed: int) -> dict:
     """Two sequences of 20 frames of 8 × 8 pixels, and the surprise of three layers."""
-    chance = np.random.default_rng(seed)
-    frames = chance.integers(0, 255, (20, 2, 64), dtype=np.uint8)
+    rng = np.random.default_rng(seed)
+    frames = rng.integers(0, 255, (20, 2, 64), dtype=np.uint8)
     return {
         "truth": pack(frames),
         "prediction": pack(frames[::-1]),
-        "surprise": pack(chance.random((20, 3))),
+        "surprise": pack(rng.random((20, 3))),
         "observation_shape": [8, 8],
     }
 
 
-def costs(path: Path, row: str, exponent: float) -> Path:
-    """A run of the table of complexity in which everything grows with this exponent."""
+def write_complexity_record(path: Path, row: str, exponent: float) -> Path:
+    """Write a run of the complexity table in which every cost grows with this exponent."""
     sizes = SCALES["laptop"].units
 
     def grown(grid):

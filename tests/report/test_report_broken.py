@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from made_records import plain
+from made_records import write_plain_record
 from typer.testing import CliRunner
 
 from ptncn.cli import app
@@ -22,7 +22,7 @@ def report(*arguments):
     return runner.invoke(app, ["report", *map(str, arguments)])
 
 
-BREAK = {
+BROKEN = {
     "of an older version": (lambda file: change(file, schema=0), "version 0"),
     "with a missing field": (lambda file: change(file, row=...), "'row' is missing"),
     "with a field of another kind": (lambda file: change(file, seed="one"), "'seed' holds 'one'"),
@@ -43,12 +43,12 @@ BREAK = {
 }
 
 
-@pytest.mark.parametrize("kind", BREAK)
+@pytest.mark.parametrize("kind", BROKEN)
 def test_a_broken_record_is_listed_and_all_others_are_shown(kind, tmp_path):
-    plain(tmp_path / "records", se=80.0)
-    broken = plain(tmp_path / "records", row="lstm-bptt")
-    spoil, reason = BREAK[kind]
-    spoil(broken)
+    write_plain_record(tmp_path / "records", se=80.0)
+    broken = write_plain_record(tmp_path / "records", row="lstm-bptt")
+    corrupt, reason = BROKEN[kind]
+    corrupt(broken)
     result = report(tmp_path / "records", "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert reason in result.stderr
@@ -76,15 +76,15 @@ def test_a_broken_record_is_listed_and_all_others_are_shown(kind, tmp_path):
     ids=str,
 )
 def test_a_malformed_record_costs_at_most_a_figure(fields, tmp_path):
-    plain(tmp_path, row="lstm-bptt", se=80.0)
-    change(plain(tmp_path, se=70.0), **fields)
+    write_plain_record(tmp_path, row="lstm-bptt", se=80.0)
+    change(write_plain_record(tmp_path, se=70.0), **fields)
     (page,) = make_pages(gather([tmp_path]))
     results = next(each for each in page.section.sections if each.title == "Results")
     assert any("70.00" in row for part in results.parts if hasattr(part, "rows") for row in part.rows)
 
 
 def test_a_page_with_only_failed_runs_says_so(tmp_path):
-    change(plain(tmp_path / "records"), status="failed", notes=["out of luck"])
+    change(write_plain_record(tmp_path / "records"), status="failed", notes=["out of luck"])
     assert report(tmp_path / "records", "--out", tmp_path / "out").exit_code == 0
     page = (tmp_path / "out/index.html").read_text()
     assert "No run has finished" in page
@@ -111,21 +111,21 @@ def test_a_folder_without_records_is_an_error(tmp_path):
 
 @pytest.mark.parametrize("option", ["--out", "--docs"])
 def test_a_folder_that_cannot_be_written_is_an_error(option, tmp_path):
-    plain(tmp_path / "records")
+    write_plain_record(tmp_path / "records")
     (tmp_path / "taken").write_text("a file")
     assert "taken" in one_line(report(tmp_path / "records", option, tmp_path / "taken"))
 
 
 def test_a_single_record_file_is_enough(tmp_path):
-    file = plain(tmp_path)
+    file = write_plain_record(tmp_path)
     assert report(file, "--out", tmp_path / "out").exit_code == 0
     assert (tmp_path / "out/prediction.md").exists()
 
 
 def test_a_second_report_removes_what_only_the_first_had_and_nothing_else(tmp_path):
     out = tmp_path / "out"
-    plain(tmp_path / "one", scale="paper")
-    plain(tmp_path / "two")
+    write_plain_record(tmp_path / "one", scale="paper")
+    write_plain_record(tmp_path / "two")
     assert report(tmp_path / "one", tmp_path / "two", "--out", out).exit_code == 0
     (out / "mine.md").write_text("mine")
     (out / "figures").mkdir(exist_ok=True)
@@ -136,9 +136,9 @@ def test_a_second_report_removes_what_only_the_first_had_and_nothing_else(tmp_pa
 
 
 def test_of_two_records_of_one_run_only_the_later_one_counts(tmp_path):
-    plain(tmp_path / "new", se=70.0, finished="2026-02-01")
-    plain(tmp_path / "old", se=90.0, finished="2026-01-01")
-    found = gather([tmp_path, tmp_path / "new"])
-    assert [source.record.metrics["test"]["se"] for source in found.sources] == [70.0]
-    (line,) = found.unreadable
+    write_plain_record(tmp_path / "new", se=70.0, finished="2026-02-01")
+    write_plain_record(tmp_path / "old", se=90.0, finished="2026-01-01")
+    records = gather([tmp_path, tmp_path / "new"])
+    assert [source.record.metrics["test"]["se"] for source in records.sources] == [70.0]
+    (line,) = records.unreadable
     assert "old/prediction/ptncn-mnist-0.json: the same run as" in line

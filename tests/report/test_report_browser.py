@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from made_records import costs
+from made_records import write_complexity_record
 from typer.testing import CliRunner
 from webdriver import AVAILABLE, browser
 
@@ -28,21 +28,21 @@ pytestmark = pytest.mark.skipif(not AVAILABLE, reason="no chromium, or no chrome
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     """A report of every kind of figure."""
-    place = tmp_path_factory.mktemp("report")
+    folder = tmp_path_factory.mktemp("report")
     for name in CHOSEN:
-        (place / "records" / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(SMOKE / f"{name}.json", place / "records" / f"{name}.json")
-    costs(place / "records", "ptncn", 1.0)
-    costs(place / "records", "lstm-bptt", 2.0)
-    result = CliRunner().invoke(app, ["report", str(place / "records"), "--out", str(place / "out")])
+        (folder / "records" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(SMOKE / f"{name}.json", folder / "records" / f"{name}.json")
+    write_complexity_record(folder / "records", "ptncn", 1.0)
+    write_complexity_record(folder / "records", "lstm-bptt", 2.0)
+    result = CliRunner().invoke(app, ["report", str(folder / "records"), "--out", str(folder / "out")])
     assert result.exit_code == 0, result.output
-    return place / "out"
+    return folder / "out"
 
 
 @pytest.fixture(scope="module")
 def window():
-    with browser() as opened:
-        yield opened
+    with browser() as driver:
+        yield driver
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -88,13 +88,13 @@ def table_sizes(page):
 def test_wide_tables_scroll_inside_and_their_first_column_stays(window, report):
     window.emulate(360)
     window.open(f"file://{report}/index.html")
-    moved = window.run(
+    offsets = window.run(
         "const box = [...document.querySelectorAll('.scroll')].find(b => b.scrollWidth > b.clientWidth + 200);"
         "const head = box.querySelector('tbody th'); const before = head.getBoundingClientRect().left;"
         "box.scrollLeft = 150; return [box.scrollLeft, head.getBoundingClientRect().left - before]"
     )
-    assert moved[0] == 150
-    assert abs(moved[1]) <= 2
+    assert offsets[0] == 150
+    assert abs(offsets[1]) <= 2
 
 
 def test_a_keyboard_reaches_the_content_the_tables_and_the_films(window, report):
@@ -103,15 +103,15 @@ def test_a_keyboard_reaches_the_content_the_tables_and_the_films(window, report)
     reached = []
     for _ in range(200):
         window.press("Tab")
-        where = window.run(
+        element = window.run(
             "const e = document.activeElement; const s = getComputedStyle(e);"
             "return [e.className || e.tagName, e.matches(':focus-visible') && s.outlineStyle !== 'none']"
         )
-        if where[0] == "BODY":
+        if element[0] == "BODY":
             break
-        reached.append(tuple(where))
+        reached.append(tuple(element))
     assert reached[0][0] == "skip"
-    assert {"scroll", "INPUT", "A"} <= {what for what, _ in reached}
+    assert {"scroll", "INPUT", "A"} <= {name for name, _ in reached}
     assert all(outlined for _, outlined in reached)
 
 

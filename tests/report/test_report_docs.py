@@ -24,8 +24,8 @@ def fresh(tmp_path_factory):
     out = tmp_path_factory.mktemp("docs") / "results"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
-        found = gather([place for place in DEFAULT if place.exists()])
-        write_markdown(list(make_pages(found)), out, unreadable=found.unreadable, command=COMMAND)
+        sources = gather([place for place in DEFAULT if place.exists()])
+        write_markdown(list(make_pages(sources)), out, unreadable=sources.unreadable, command=COMMAND)
     return out
 
 

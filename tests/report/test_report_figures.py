@@ -54,9 +54,9 @@ def test_changes_of_the_data_are_marked_and_labelled():
 
 def test_the_exponent_is_in_the_legend():
     several = {"P-TNCN": {8: 1.0, 16: 4.0}, "LSTM (RTRL)": {8: 1.0, 16: 16.0}}
-    drawn = cost_growth("a", several, {"P-TNCN": 2.0, "LSTM (RTRL)": 4.0}, title="T", size="n", cost="s")
-    assert b"P-TNCN: 2.00" in drawn.svg
-    assert b"LSTM (RTRL): 4.00" in drawn.svg
+    figure = cost_growth("a", several, {"P-TNCN": 2.0, "LSTM (RTRL)": 4.0}, title="T", size="n", cost="s")
+    assert b"P-TNCN: 2.00" in figure.svg
+    assert b"LSTM (RTRL): 4.00" in figure.svg
 
 
 def test_every_cell_of_a_task_matrix_has_its_number():
@@ -65,8 +65,8 @@ def test_every_cell_of_a_task_matrix_has_its_number():
 
 
 def test_no_two_learners_share_a_line_style():
-    looks = [str(sorted(line_style(name).items())) for name in names()]
-    assert len(set(looks)) == len(looks)
+    styles = [str(sorted(line_style(name).items())) for name in names()]
+    assert len(set(styles)) == len(styles)
 
 
 def luminance(colour: str) -> float:
@@ -80,11 +80,11 @@ DEUTERANOPIA = [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0
 PROTANOPIA = [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]
 
 
-@pytest.mark.parametrize("eye", [np.eye(3), DEUTERANOPIA, PROTANOPIA], ids=["all", "no green", "no red"])
-def test_colours_differ_under_colour_blindness(eye):
+@pytest.mark.parametrize("matrix", [np.eye(3), DEUTERANOPIA, PROTANOPIA], ids=["all", "no green", "no red"])
+def test_colours_differ_under_colour_blindness(matrix):
     """Under the matrices of Machado, Oliveira and Fernandes (2009)."""
-    seen = [np.asarray(eye) @ [int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in PALETTE]
-    assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) > 30
+    colours = [np.asarray(matrix) @ [int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in PALETTE]
+    assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(colours, 2)) > 30
 
 
 def test_colours_can_be_seen_on_light_and_on_dark():
@@ -95,11 +95,11 @@ def test_colours_can_be_seen_on_light_and_on_dark():
 
 
 def test_a_film_moves_through_every_frame_and_its_still_is_one_of_them():
-    made = animation("a", {"truth": [FRAMES, FRAMES], "P-TNCN": [FRAMES[::-1], FRAMES]})
-    moving, still = Image.open(io.BytesIO(made.gif)), Image.open(io.BytesIO(made.png))
+    film = animation("a", {"truth": [FRAMES, FRAMES], "P-TNCN": [FRAMES[::-1], FRAMES]})
+    moving, still = Image.open(io.BytesIO(film.gif)), Image.open(io.BytesIO(film.png))
     assert moving.n_frames == 6
-    assert moving.size == still.size == (made.width, made.height)
-    assert made == animation("a", {"truth": [FRAMES, FRAMES], "P-TNCN": [FRAMES[::-1], FRAMES]})
+    assert moving.size == still.size == (film.width, film.height)
+    assert film == animation("a", {"truth": [FRAMES, FRAMES], "P-TNCN": [FRAMES[::-1], FRAMES]})
 
 
 def test_long_curves_are_thinned_and_keep_their_ends():

@@ -121,7 +121,7 @@ def browser() -> Iterator[Browser]:
 def _address(lines: Iterable[str]) -> str:
     """The address of the driver: it prints the port that the system chose once it is ready."""
     for line in lines:
-        found = re.search(r"started successfully on port (\d+)", line)
-        if found:
-            return f"http://127.0.0.1:{found[1]}"
+        match = re.search(r"started successfully on port (\d+)", line)
+        if match:
+            return f"http://127.0.0.1:{match[1]}"
     raise RuntimeError(f"{DRIVER} does not start")

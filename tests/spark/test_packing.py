@@ -44,11 +44,11 @@ def test_an_empty_batch_has_no_row():
 def murmur(number: int) -> int:
     """Spark's hash of an integer, by the definition of Murmur3 (x86, 32 bits) with seed 42."""
 
-    def turned(x: int, bits: int) -> int:
+    def rotate(x: int, bits: int) -> int:
         return (x << bits | x >> 32 - bits) & 0xFFFFFFFF
 
-    word = turned((number & 0xFFFFFFFF) * 0xCC9E2D51 & 0xFFFFFFFF, 15) * 0x1B873593 & 0xFFFFFFFF
-    x = (turned(42 ^ word, 13) * 5 + 0xE6546B64 & 0xFFFFFFFF) ^ 4
+    word = rotate((number & 0xFFFFFFFF) * 0xCC9E2D51 & 0xFFFFFFFF, 15) * 0x1B873593 & 0xFFFFFFFF
+    x = (rotate(42 ^ word, 13) * 5 + 0xE6546B64 & 0xFFFFFFFF) ^ 4
     x = (x ^ x >> 16) * 0x85EBCA6B & 0xFFFFFFFF
     x = (x ^ x >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
     return x ^ x >> 16

@@ -73,137 +73,139 @@ def at(milliseconds: int) -> SimpleNamespace:
     return SimpleNamespace(getCurrentProcessingTimeInMs=lambda: milliseconds)
 
 
-def shown(processor: StreamProcessor, *tables: pd.DataFrame, now: int = 1000) -> pd.DataFrame:
+def process(processor: StreamProcessor, *tables: pd.DataFrame, now: int = 1000) -> pd.DataFrame:
     return pd.concat([*processor.handleInputRows(GROUP, iter(tables), at(now))], ignore_index=True)
 
 
-def turns(count: int, keys: str = "abcde") -> list[tuple[str, float, float]]:
+def rows_in_turn(count: int, keys: str = "abcde") -> list[tuple[str, float, float]]:
     return [(key, 60.0 * i, float((7 * i + 3 * n) % 10)) for i in range(count) for n, key in enumerate(keys)]
 
 
 def forecasts(rows: list[tuple[str, float, float]]) -> dict[tuple[str, int], float]:
-    found: dict[tuple[str, int], float] = {}
+    values: dict[tuple[str, int], float] = {}
     counts: dict[str, int] = {}
     for out in Stream(**OPTIONS).feed(dict(zip(KINDS, row, strict=True)) for row in rows):
         index = counts[out.key] = counts.get(out.key, -1) + 1
-        found[out.key, index] = out.forecast[0]["load"]
-    return found
+        values[out.key, index] = out.forecast[0]["load"]
+    return values
 
 
-def by_place(found: pd.DataFrame) -> dict[tuple[str, int], float]:
-    return dict(zip(zip(found["key"], found["index"], strict=True), found["load_ahead1"], strict=True))
+def by_key_and_index(table: pd.DataFrame) -> dict[tuple[str, int], float]:
+    return dict(zip(zip(table["key"], table["index"], strict=True), table["load_ahead1"], strict=True))
 
 
 def test_rows_are_sorted_by_time_and_numbered_over_batches():
     handle = Handle()
-    first = shown(started(handle), table(("a", 60, 2.0)), table(("a", 0, 1.0)))
-    found = pd.concat([first, shown(restarted(handle), table(("a", 120, 4.0)))])
-    assert found["index"].tolist() == [0, 1, 2]
-    assert found["load"].tolist() == [1.0, 2.0, 4.0]
-    assert by_place(found) == forecasts([("a", 0, 1.0), ("a", 60, 2.0), ("a", 120, 4.0)])
+    first = process(started(handle), table(("a", 60, 2.0)), table(("a", 0, 1.0)))
+    results = pd.concat([first, process(restarted(handle), table(("a", 120, 4.0)))])
+    assert results["index"].tolist() == [0, 1, 2]
+    assert results["load"].tolist() == [1.0, 2.0, 4.0]
+    assert by_key_and_index(results) == forecasts([("a", 0, 1.0), ("a", 60, 2.0), ("a", 120, 4.0)])
 
 
 @pytest.mark.parametrize("keep", [1, 2, 5])
 @pytest.mark.parametrize("again", [started, restarted])
 def test_keys_of_a_group_are_those_of_one_process_however_many_are_in_memory(keep, again):
-    handle, rows, found = Handle(), turns(12), []
+    handle, rows, results = Handle(), rows_in_turn(12), []
     for first in range(0, len(rows), 20):
-        found.append(shown(again(handle, keep=keep), table(*rows[first : first + 20])))
-    assert by_place(pd.concat(found)) == forecasts(rows)
+        results.append(process(again(handle, keep=keep), table(*rows[first : first + 20])))
+    assert by_key_and_index(pd.concat(results)) == forecasts(rows)
 
 
 def test_states_of_keys_in_memory_are_not_read():
     handle = Handle()
-    shown(started(handle), table(*turns(1, "ab")))
+    process(started(handle), table(*rows_in_turn(1, "ab")))
     handle.read.clear()
-    shown(started(handle), table(*turns(1, "ab")))
+    process(started(handle), table(*rows_in_turn(1, "ab")))
     assert handle.read == []
-    shown(restarted(handle), table(*turns(1, "b")))
+    process(restarted(handle), table(*rows_in_turn(1, "b")))
     assert handle.read == ["b"]
 
 
 def test_a_batch_that_was_not_committed_is_repeated_from_the_store():
-    handle, rows = Handle(), turns(4, "ab")
-    shown(started(handle), table(*rows[:4]))
+    handle, rows = Handle(), rows_in_turn(4, "ab")
+    process(started(handle), table(*rows[:4]))
     group, states = handle.group, dict(handle.states)
     expected = {place: value for place, value in forecasts(rows).items() if place[1] > 1}
-    assert by_place(shown(started(handle), table(*rows[4:]))) == expected  # the task ends well, but its batch is lost
+    assert (
+        by_key_and_index(process(started(handle), table(*rows[4:]))) == expected
+    )  # the task ends well, but its batch is lost
     handle.group, handle.states = group, dict(states)
     full = started(handle)
     full.states.updateValue = lambda key, value: os.write(-1, b"")
     with pytest.raises(OSError, match="Bad file descriptor"):
-        shown(full, table(*rows[4:]))
+        process(full, table(*rows[4:]))
     handle.group, handle.states = group, dict(states)
-    assert by_place(shown(started(handle), table(*rows[4:]))) == expected
+    assert by_key_and_index(process(started(handle), table(*rows[4:]))) == expected
 
 
 def test_silent_keys_are_dropped_one_by_one_and_start_anew():
     handle = Handle()
     processor = started(handle, timeout=2.5)
-    shown(processor, table(("a", 0, 1.0), ("b", 0, 1.0)), now=1000)
-    shown(processor, table(("b", 60, 1.0)), now=2000)
+    process(processor, table(("a", 0, 1.0), ("b", 0, 1.0)), now=1000)
+    process(processor, table(("b", 60, 1.0)), now=2000)
     assert handle.timers == [3500]
 
     def silent(now: int) -> list:
-        said = [*restarted(handle, timeout=2.5).handleExpiredTimer(GROUP, at(now), None)]
-        return [part[["key", "index", "silent"]].values.tolist() for part in said]
+        outputs = [*restarted(handle, timeout=2.5).handleExpiredTimer(GROUP, at(now), None)]
+        return [part[["key", "index", "silent"]].values.tolist() for part in outputs]
 
     assert silent(3600) == [[["a", 1, True]]]
     assert handle.timers == [3500, 4500]
     assert list(handle.states) == [("b",)]
     assert silent(4500) == [[["b", 2, True]]]
     assert (handle.timers, handle.states) == ([3500, 4500], {})
-    assert shown(started(handle, timeout=2.5), table(("a", 120, 1.0)), now=9000)["index"].tolist() == [0]
+    assert process(started(handle, timeout=2.5), table(("a", 120, 1.0)), now=9000)["index"].tolist() == [0]
     assert handle.timers == [3500, 4500, 11500]
 
 
 def test_a_timer_of_a_key_that_came_back_drops_nothing():
     handle = Handle()
     processor = started(handle, timeout=2.5)
-    shown(processor, table(("a", 0, 1.0)), now=1000)
-    shown(processor, table(("a", 60, 1.0)), now=3000)
+    process(processor, table(("a", 0, 1.0)), now=1000)
+    process(processor, table(("a", 60, 1.0)), now=3000)
     assert [*processor.handleExpiredTimer(GROUP, at(3500), None)] == []
     assert handle.timers == [3500, 5500]
-    assert shown(processor, table(("a", 120, 1.0)), now=4000)["index"].tolist() == [2]
+    assert process(processor, table(("a", 120, 1.0)), now=4000)["index"].tolist() == [2]
 
 
-def of_version_99(blob: bytes) -> bytes:
+def with_version_99(blob: bytes) -> bytes:
     return blob[:12] + (99).to_bytes(2, "little") + blob[14:]
 
 
-@pytest.mark.parametrize("whose", ["key", "group"])
-def test_a_state_of_another_version_names_the_key_and_stays_in_the_store(whose):
+@pytest.mark.parametrize("part", ["key", "group"])
+def test_a_state_of_another_version_names_the_key_and_stays_in_the_store(part):
     handle = Handle()
-    shown(started(handle), table(("a", 0, 1.0), ("b", 0, 1.0)))
-    if whose == "key":
-        handle.states["b",] = (of_version_99(handle.states["b",][0]),)
+    process(started(handle), table(("a", 0, 1.0), ("b", 0, 1.0)))
+    if part == "key":
+        handle.states["b",] = (with_version_99(handle.states["b",][0]),)
     else:
-        handle.group = (of_version_99(handle.group[0]),)
+        handle.group = (with_version_99(handle.group[0]),)
     states, group = dict(handle.states), handle.group
     for processor in (restarted(handle), started(handle)):  # the second one in the same worker
         with pytest.raises(BlobError, match=r"^device b: state of version 99; this version of ptncn reads \d+$"):
-            shown(processor, table(("b", 60, 2.0)))
+            process(processor, table(("b", 60, 2.0)))
     assert (handle.states, handle.group) == (states, group)
 
 
 def test_a_state_that_is_not_one_names_the_key():
     handle = Handle()
-    shown(started(handle), table(("a", 0, 1.0)))
+    process(started(handle), table(("a", 0, 1.0)))
     handle.states["a",] = (module.pack({"seen": 1, "labels": {}, "state": {"engine": 3}}),)
     with pytest.raises(BlobError, match=r"^device a: not the state of a stream like this one: "):
-        shown(restarted(handle), table(("a", 60, 2.0)))
+        process(restarted(handle), table(("a", 60, 2.0)))
 
 
 def test_states_of_streams_with_other_options_are_refused():
     handle = Handle()
-    shown(started(handle), table(("a", 0, 1.0)))
+    process(started(handle), table(("a", 0, 1.0)))
     with pytest.raises(BlobError, match=r"^device a: state of a stream with other options$"):
-        shown(restarted(handle, alarm_rate=0.5), table(("a", 60, 2.0)))
+        process(restarted(handle, alarm_rate=0.5), table(("a", 60, 2.0)))
 
 
 def test_a_bad_row_names_its_key_and_leaves_the_states_as_they_were():
     handle, rows = Handle(), [("a", 0.0, 1.0), ("b", 0.0, 1.0), ("b", 60.0, float("inf"))]
     with pytest.raises(StreamError, match=r"^device b: row 2 of the batch: column 'load' holds inf, which is not a "):
-        shown(started(handle, on_error="stop"), table(*rows))
+        process(started(handle, on_error="stop"), table(*rows))
     assert handle.group is None
-    assert by_place(shown(started(handle, on_error="stop"), table(*rows[:2]))) == forecasts(rows[:2])
+    assert by_key_and_index(process(started(handle, on_error="stop"), table(*rows[:2]))) == forecasts(rows[:2])

@@ -26,8 +26,8 @@ needs_spark = pytest.mark.skipif(
 
 def run(folder: Path, *more: str, program: Path = PROGRAM) -> None:
     places = [str(folder / name) for name in ("in", "out", "checkpoint")]
-    done = subprocess.run([sys.executable, str(program), *places, *more], capture_output=True, text=True, timeout=500)
-    assert done.returncode == 0, done.stderr[-2000:]
+    result = subprocess.run([sys.executable, str(program), *places, *more], capture_output=True, text=True, timeout=500)
+    assert result.returncode == 0, result.stderr[-2000:]
 
 
 @needs_spark
@@ -38,23 +38,23 @@ def test_forecasts_equal_those_of_one_process_to_the_last_digit_also_after_a_res
         for path in (tmp_path / "all").glob(part):
             shutil.copy2(path, tmp_path / "in")
         run(tmp_path, "--horizon", "2")
-    expected, said = readings.expected(tmp_path / "in", 2), readings.said(tmp_path / "out")
-    assert len(said) == len(expected) == 300
-    assert dict(said) == expected
+    expected, outputs = readings.expected(tmp_path / "in", 2), readings.said(tmp_path / "out")
+    assert len(outputs) == len(expected) == 300
+    assert dict(outputs) == expected
 
 
 @needs_spark
-def test_labels_of_every_key_equal_those_of_one_process_although_each_key_finds_its_own(tmp_path):
-    chance, labels = np.random.default_rng(2), ("off", "on", "idle", "fault")
+def test_each_key_has_its_own_labels_which_equal_those_of_one_process(tmp_path):
+    rng, labels = np.random.default_rng(2), ("off", "on", "idle", "fault")
     rows = [
         {
             "time": 60.0 * i,
             "device": f"d{d}",
-            "load": float(chance.random()),
-            "mode": labels[chance.integers(1 + i // 8)],
+            "load": float(rng.random()),
+            "mode": labels[rng.integers(1 + i // 8)],
         }
         for i in range(30)
-        for d in chance.permutation(3).tolist()
+        for d in rng.permutation(3).tolist()
     ]
     (tmp_path / "in").mkdir()
     for number in range(3):
@@ -72,16 +72,16 @@ def test_labels_of_every_key_equal_those_of_one_process_although_each_key_finds_
         ahead = {f"{name}_ahead{h + 1}": out.forecast[h][name] for name in out.observed for h in range(2)}
         expected[out.key, counts[out.key]] = {**out.observed, **predicted, **ahead}
         counts[out.key] += 1
-    found = dict(readings.said(tmp_path / "out"))
-    assert {place: {name: row[name] for name in expected[place]} for place, row in found.items()} == expected
+    results = dict(readings.said(tmp_path / "out"))
+    assert {place: {name: row[name] for name in expected[place]} for place, row in results.items()} == expected
 
 
 def test_a_checkpoint_of_another_layout_is_refused_in_one_line():
     from ptncn.spark import reason
 
-    said = """[STREAM_FAILED] Query terminated with exception: [STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key
+    message = """[STREAM_FAILED] Query terminated with exception: [STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key
         schema does not match existing state key schema. Please check number and type of fields."""
-    assert reason(RuntimeError(said)) == (
+    assert reason(RuntimeError(message)) == (
         "checkpoint: states in layout 1 of an earlier version; this version reads layout 2; start a new one"
     )
 

@@ -45,5 +45,5 @@ def run_here(*arguments, code=0, **options):
 
 def finish(process):
     """Its exit code and messages."""
-    _, said = process.communicate(timeout=250)
-    return process.returncode, said.decode()
+    _, messages = process.communicate(timeout=250)
+    return process.returncode, messages.decode()

@@ -17,15 +17,15 @@ def _rows(key: str, seed: int, count: int = 60) -> list[dict]:
 def test_interleaved_streams_give_the_same_results_as_separate_ones():
     options = {"key": "device", "targets": ("load",), "timestamp": "time", "horizon": 2}
     advance, feeds = Advance(**options), {key: _rows(key, seed) for seed, key in enumerate("abc")}
-    states, said = dict.fromkeys(feeds), {key: [] for key in feeds}
+    states, outputs = dict.fromkeys(feeds), {key: [] for key in feeds}
     for start in range(0, 60, 7):
         for key, rows in feeds.items():
             states[key], out = advance(states[key], rows[start : start + 7])
-            said[key] += out
+            outputs[key] += out
     together = Stream(**options).feed(row for turn in zip(*feeds.values(), strict=True) for row in turn)
     for key in feeds:
         alone = [out for out in together if out.key == key]
-        assert [_numbers(out) for out in said[key]] == [_numbers(out) for out in alone]
+        assert [_numbers(out) for out in outputs[key]] == [_numbers(out) for out in alone]
 
 
 def _numbers(out) -> tuple:

@@ -22,8 +22,8 @@ def test_nines_are_those_of_an_exponential_distribution():
     for x in np.random.default_rng(0).exponential(size=60_000):
         nines(tail, np.array(x), 0.01, setting)
     for probability in (1e-2, 1e-3, 1e-5):
-        found = nines(tail.copy(), np.array(-np.log(probability)), 0.01, setting)
-        assert found == pytest.approx(-np.log10(probability), rel=0.15)
+        measured = nines(tail.copy(), np.array(-np.log(probability)), 0.01, setting)
+        assert measured == pytest.approx(-np.log10(probability), rel=0.15)
 
 
 @pytest.mark.skipif(load() is None, reason="there is no compiler")
@@ -32,15 +32,15 @@ def test_the_kernel_and_the_reference_give_the_same_numbers(events):
     setting = AnomalySetting(columns=3, rate=0.05, events=events)
     one, other = Anomaly(setting, 2), Anomaly(setting, 2)
     other._library = None
-    draw = np.random.default_rng(1)
-    values = draw.standard_t(2, size=(600, 3))
-    values[draw.random(values.shape) < 0.05] = np.nan
-    values[:, 2] = np.where(draw.random(600) < 0.95, 0.0, values[:, 2])
-    expected, rows = 0.3 * draw.normal(size=(600, 3)), draw.integers(2, size=600)
+    rng = np.random.default_rng(1)
+    values = rng.standard_t(2, size=(600, 3))
+    values[rng.random(values.shape) < 0.05] = np.nan
+    values[:, 2] = np.where(rng.random(600) < 0.95, 0.0, values[:, 2])
+    expected, rows = 0.3 * rng.normal(size=(600, 3)), rng.integers(2, size=600)
     expected[:5] = np.nan
-    found, wanted = (each.observe(values, expected, rows=rows) for each in (one, other))
-    for mine, reference_s in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(mine, reference_s, rtol=1e-9, atol=1e-12)
+    result, reference = (each.observe(values, expected, rows=rows) for each in (one, other))
+    for ours, theirs in zip(result, reference, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(one.state, other.state, rtol=1e-9, atol=1e-12)
 
 
@@ -52,15 +52,15 @@ def test_a_constant_stream_is_never_unusual(value):
 
 
 def test_the_score_does_not_saturate_and_stays_below_one():
-    draw = np.random.default_rng(2)
-    found = []
+    rng = np.random.default_rng(2)
+    scores = []
     for size in (10.0, 100.0, 1e4, 1e8):
-        values = draw.normal(size=1001)
+        values = rng.normal(size=1001)
         values[-1] = size
-        found.append(score(values).anomaly[-1])
-    assert found == sorted(found)
-    assert found[0] > 0.5
-    assert found[-1] < 1
+        scores.append(score(values).anomaly[-1])
+    assert scores == sorted(scores)
+    assert scores[0] > 0.5
+    assert scores[-1] < 1
 
 
 def test_an_event_has_one_peak_and_one_alarm():
@@ -80,8 +80,8 @@ def test_the_rarity_of_a_value_outside_the_range_grows_with_rows_and_distance(sh
     nines = np.log10(2001 * share / 0.05)
     for last in (values[-1], 1.0 - values[-1]):
         values[-1] = last
-        found = score(values, values, level_weight=0.0).unusual[-1]
-        assert found == pytest.approx(nines / (nines + 3))
+        unusual = score(values, values, level_weight=0.0).unusual[-1]
+        assert unusual == pytest.approx(nines / (nines + 3))
 
 
 def test_recurring_events_of_the_same_kind_count_for_less():
@@ -102,8 +102,8 @@ def test_recurring_events_of_the_same_kind_count_for_less():
 
 
 def test_an_event_of_another_kind_counts_in_full():
-    draw = np.random.default_rng(9)
-    values = draw.normal(size=6000)
+    rng = np.random.default_rng(9)
+    values = rng.normal(size=6000)
     values[1000:5000:200] += 9.0  # points of the same height
     repeated = score(values).anomaly[4800]
     values[4800] = 0.0
@@ -112,9 +112,9 @@ def test_an_event_of_another_kind_counts_in_full():
 
 
 def test_alarms_follow_the_score():
-    """A row that gives an alarm is not much less unusual than one nearby that gives none."""
-    draw = np.random.default_rng(10)
-    values = draw.standard_t(3, size=20_000)
+    """A row with an alarm is hardly less unusual than any nearby row without one."""
+    rng = np.random.default_rng(10)
+    values = rng.standard_t(3, size=20_000)
     scores = score(values, rate=0.01)
     alarms = np.flatnonzero(scores.alarm[1000:]) + 1000
     covered = np.zeros(len(values), dtype=bool)
@@ -129,11 +129,11 @@ def test_alarms_follow_the_score():
 @pytest.mark.parametrize(
     "stream",
     [
-        lambda draw: draw.normal(size=20_000),
-        lambda draw: draw.standard_t(2, size=20_000),
-        lambda draw: np.where(draw.random(20_000) < 0.03, draw.gamma(2, size=20_000), 0.0),
-        lambda draw: draw.poisson(3, size=20_000),
-        lambda draw: np.where(np.arange(20_000) < 10_000, 1.0, 5.0) * draw.normal(size=20_000),
+        lambda rng: rng.normal(size=20_000),
+        lambda rng: rng.standard_t(2, size=20_000),
+        lambda rng: np.where(rng.random(20_000) < 0.03, rng.gamma(2, size=20_000), 0.0),
+        lambda rng: rng.poisson(3, size=20_000),
+        lambda rng: np.where(np.arange(20_000) < 10_000, 1.0, 5.0) * rng.normal(size=20_000),
     ],
     ids=["normal", "heavy tails", "mostly zero", "counts", "switch"],
 )
@@ -143,8 +143,8 @@ def test_alarms_come_at_the_requested_rate(stream, events):
 
 
 def test_streams_with_very_different_tails_have_comparable_scores():
-    draw = np.random.default_rng(5)
-    quiet, spiky = score(draw.normal(size=20_000)), score(draw.standard_t(2, size=20_000))
+    rng = np.random.default_rng(5)
+    quiet, spiky = score(rng.normal(size=20_000)), score(rng.standard_t(2, size=20_000))
     shares = [(each.unusual[1000:] > 0.5).mean() for each in (quiet, spiky)]
     assert all(1e-4 < share < 1e-2 for share in shares)
 

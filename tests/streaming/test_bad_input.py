@@ -47,34 +47,34 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("what", BAD)
+@pytest.mark.parametrize("kind", BAD)
 class TestEachBadLine:
-    def feed(self, what):
+    def feed(self, kind):
         lines = [line.encode() for line in GOOD]
-        return b"\n".join([*lines[:6], BAD[what][0], *lines[6:]]) + b"\n"
+        return b"\n".join([*lines[:6], BAD[kind][0], *lines[6:]]) + b"\n"
 
-    def test_stop(self, run, tmp_path, what):
-        code, lines, said = run(self.feed(what), "--max-line", "2000", "--checkpoint", str(tmp_path / "c"))
+    def test_stop(self, run, tmp_path, kind):
+        code, lines, messages = run(self.feed(kind), "--max-line", "2000", "--checkpoint", str(tmp_path / "c"))
         assert code == 1
-        assert BAD[what][1] in said
+        assert BAD[kind][1] in messages
         assert len(lines) == 5  # every line accepted before it was written
         code, lines, _ = run(GOOD, "--max-line", "2000", "--checkpoint", str(tmp_path / "c"), "--resume")
         assert code == 0  # the checkpoint is good: once the file is fixed, the stream continues
         assert [line["index"] for line in lines] == list(range(10))
 
-    def test_skip(self, run, what):
-        code, lines, said = run(self.feed(what), "--max-line", "2000", "--on-error", "skip")
+    def test_skip(self, run, kind):
+        code, lines, messages = run(self.feed(kind), "--max-line", "2000", "--on-error", "skip")
         assert code == 0
-        assert f"{BAD[what][1]}" in said
-        assert "(skipped)" in said
-        assert [line["timestamp"] for line in lines] == [f"t{i}" for i in range(5 if "header" in what else 10)]
+        assert f"{BAD[kind][1]}" in messages
+        assert "(skipped)" in messages
+        assert [line["timestamp"] for line in lines] == [f"t{i}" for i in range(5 if "header" in kind else 10)]
 
-    def test_mask(self, run, what):
-        code, lines, said = run(self.feed(what), "--max-line", "2000", "--on-error", "mask")
+    def test_mask(self, run, kind):
+        code, lines, messages = run(self.feed(kind), "--max-line", "2000", "--on-error", "mask")
         assert code == 0
-        assert BAD[what][1] in said
-        assert "(masked)" in said
-        assert len(lines) == (10 if "header" in what else 11)
+        assert BAD[kind][1] in messages
+        assert "(masked)" in messages
+        assert len(lines) == (10 if "header" in kind else 11)
         assert None in lines[5]["observed"].values()
         assert lines[5]["predicted"] is not None
 
@@ -91,17 +91,17 @@ def test_columns_that_vanish_may_be_masked(run):
     [(b"", "empty"), (b"a,b\n", "expected at least one observation"), (b"a,b\nx,y\n", "no column with numbers")],
 )
 def test_a_file_without_observations(run, content, message):
-    code, lines, said = run(content)
+    code, lines, messages = run(content)
     assert code == 1
-    assert message in said
+    assert message in messages
     assert not lines
 
 
 def test_many_bad_lines_do_not_flood_the_terminal(run):
-    _, lines, said = run([*GOOD, *["t,x,1"] * 1000], "--on-error", "skip")
+    _, lines, messages = run([*GOOD, *["t,x,1"] * 1000], "--on-error", "skip")
     assert len(lines) == 10
-    assert len(said.splitlines()) == 23
-    assert "980 further notices" in said
+    assert len(messages.splitlines()) == 23
+    assert "980 further notices" in messages
 
 
 @pytest.mark.parametrize(
@@ -120,24 +120,24 @@ def test_many_bad_lines_do_not_flood_the_terminal(run):
     ],
 )
 def test_bad_options_are_rejected(run, arguments, message):
-    code, _, said = run(GOOD, *arguments)
+    code, _, messages = run(GOOD, *arguments)
     assert code == 1
-    assert message in said
+    assert message in messages
 
 
 def test_an_existing_checkpoint_is_not_overwritten(run, tmp_path):
     assert run(GOOD, "--checkpoint", str(tmp_path / "c"))[0] == 0
     good = (tmp_path / "c").read_bytes()
-    code, _, said = run(GOOD, "--checkpoint", str(tmp_path / "c"))
+    code, _, messages = run(GOOD, "--checkpoint", str(tmp_path / "c"))
     assert code == 1
-    assert "exists already; --resume continues it" in said
+    assert "exists already; --resume continues it" in messages
     assert (tmp_path / "c").read_bytes() == good
 
 
 def test_the_source_is_not_overwritten(run, tmp_path):
-    code, _, said = run(GOOD, "-o", str(tmp_path / "x.csv"))
+    code, _, messages = run(GOOD, "-o", str(tmp_path / "x.csv"))
     assert code == 1
-    assert "cannot be both the source and --out" in said
+    assert "cannot be both the source and --out" in messages
     assert (tmp_path / "x.csv").read_text().splitlines() == GOOD
 
 
@@ -205,10 +205,10 @@ def test_two_processes_cannot_write_one_checkpoint(tmp_path):
         lock = tmp_path / "c.lock"
         while not (lock.exists() and lock.read_text()) and holder.poll() is None:
             time.sleep(0.01)
-        said = run_here("stream", write_csv(tmp_path / "x.csv", sines(3)), *places, code=1)
-        assert f"process {holder.pid} is writing this checkpoint already" in said
-        code, said = finish(holder)
-        assert code == 0, said
+        messages = run_here("stream", write_csv(tmp_path / "x.csv", sines(3)), *places, code=1)
+        assert f"process {holder.pid} is writing this checkpoint already" in messages
+        code, messages = finish(holder)
+        assert code == 0, messages
 
 
 def test_a_learner_by_name_with_its_own_options():

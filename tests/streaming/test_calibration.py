@@ -36,9 +36,9 @@ def test_anomalies_neither_hide_the_next_ones_nor_raise_the_rate():
     planted = np.zeros(40_000, dtype=bool)
     planted[2000::150] = True  # two in three hundred, at a rate of one in a hundred
     surprises[planted] = 100
-    found = alarms(surprises, 0.01)
-    assert found[planted].mean() > 0.95
-    assert 0.005 < found[~planted][3000:].mean() < 0.02
+    raised = alarms(surprises, 0.01)
+    assert raised[planted].mean() > 0.95
+    assert 0.005 < raised[~planted][3000:].mean() < 0.02
 
 
 def test_the_rows_after_an_anomaly_do_not_make_alarms_rare():
@@ -51,9 +51,9 @@ def test_the_rows_after_an_anomaly_do_not_make_alarms_rare():
     ordinary = np.ones(60_000, dtype=bool)
     ordinary[:5000] = False
     ordinary[(planted[:, None] + np.arange(6)).ravel()] = False
-    found = alarms(surprises, 0.001)
-    assert found[planted].mean() > 0.95
-    assert 0.0006 < found[ordinary].mean() < 0.0016
+    raised = alarms(surprises, 0.001)
+    assert raised[planted].mean() > 0.95
+    assert 0.0006 < raised[ordinary].mean() < 0.0016
 
 
 def test_the_surprises_of_an_untrained_learner_are_soon_forgotten():
@@ -64,9 +64,9 @@ def test_the_surprises_of_an_untrained_learner_are_soon_forgotten():
 
 def test_a_lasting_rise_of_surprise_becomes_normal():
     rng = np.random.default_rng(3)
-    found = alarms(np.concatenate([rng.exponential(size=5000), 50 * rng.exponential(size=10_000)]), 0.01)
-    assert found[5000:5020].mean() > 0.5
-    assert found[8000:].mean() < 0.02
+    raised = alarms(np.concatenate([rng.exponential(size=5000), 50 * rng.exponential(size=10_000)]), 0.01)
+    assert raised[5000:5020].mean() > 0.5
+    assert raised[8000:].mean() < 0.02
 
 
 def test_equal_surprises_raise_no_alarm():

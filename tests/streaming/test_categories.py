@@ -17,16 +17,16 @@ ROLES = {
 
 def rows(devices: str, seed: int = 1) -> list[dict]:
     """Devices in turn; new modes appear over time, in a different order for each device."""
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     return [
         {
             "device": devices[place],
             "time": 60.0 * i,
             "load": float(np.sin(i / 5)),
-            "mode": None if chance.random() < 0.1 else LABELS[chance.integers(min(5, 1 + i // 8))],
+            "mode": None if rng.random() < 0.1 else LABELS[rng.integers(min(5, 1 + i // 8))],
         }
         for i in range(40)
-        for place in chance.permutation(len(devices))
+        for place in rng.permutation(len(devices))
     ]
 
 
@@ -35,41 +35,41 @@ def options(role: str) -> dict:
 
 
 def by_key(outs) -> dict:
-    found: dict = {}
+    outputs: dict = {}
     for out in outs:
-        said = (out.observed, out.prediction, out.forecast, out.surprise, out.anomaly, out.alarm)
-        found.setdefault(out.key, []).append(said)
-    return found
+        values = (out.observed, out.prediction, out.forecast, out.surprise, out.anomaly, out.alarm)
+        outputs.setdefault(out.key, []).append(values)
+    return outputs
 
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("size", [1, 7])
 def test_a_key_by_itself_in_small_blocks_equals_all_keys_together(role, size):
-    given, states, found = rows("abc"), {}, []
+    stream_rows, states, outputs = rows("abc"), {}, []
     advance = Advance(keep=2, **options(role))
-    for start in range(0, len(given), size):
+    for start in range(0, len(stream_rows), size):
         for device in "abc":
-            part = [row for row in given[start : start + size] if row["device"] == device]
+            part = [row for row in stream_rows[start : start + size] if row["device"] == device]
             if part:
                 states[device], outs = advance(states.get(device), part)
-                found += outs
-    assert by_key(found) == by_key(Stream(**options(role)).feed(given))
+                outputs += outs
+    assert by_key(outputs) == by_key(Stream(**options(role)).feed(stream_rows))
 
 
 def test_a_prediction_names_no_category_before_it_was_seen():
-    given = rows("a")
-    outs, seen = Stream(**options("target")).feed(given), {"other", None}
-    for row, out in zip(given, outs, strict=True):
+    stream_rows = rows("a")
+    outs, seen = Stream(**options("target")).feed(stream_rows), {"other", None}
+    for row, out in zip(stream_rows, outs, strict=True):
         assert out.prediction is None or out.prediction["mode"] in seen
         seen.add(row["mode"])
         assert {ahead["mode"] for ahead in out.forecast} <= seen
 
 
 def test_tables_have_the_labels_of_the_single_rows():
-    given = rows("ab")
-    stream = Stream(given, **options("target"))
+    stream_rows = rows("ab")
+    stream = Stream(stream_rows, **options("target"))
     table = {field.name: list(field.values) for field in stream.read(80).table()}
-    outs = Stream(**options("target")).feed(given)
+    outs = Stream(**options("target")).feed(stream_rows)
     assert table["mode.predicted"] == [None if out.prediction is None else out.prediction["mode"] for out in outs]
     assert table["mode.ahead1"] == [out.forecast[0]["mode"] for out in outs]
 

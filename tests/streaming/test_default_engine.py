@@ -83,9 +83,9 @@ def test_a_stream_that_is_mostly_zero_has_finite_scores_and_few_alarms():
 
 
 def test_known_features_and_their_future_values_improve_forecasts():
-    draw = np.random.default_rng(0)
-    price = draw.normal(size=800)
-    rows = [{"load": 20 + 3 * p + 0.1 * draw.normal(), "price": p} for p in price]
+    rng = np.random.default_rng(0)
+    price = rng.normal(size=800)
+    rows = [{"load": 20 + 3 * p + 0.1 * rng.normal(), "price": p} for p in price]
     plain = all_of(Stream([{"load": row["load"]} for row in rows], network=TINY))
     stream = Stream(rows, network=TINY, targets=["load"], features=["price"])
     outs = all_of(stream)
@@ -99,9 +99,9 @@ def test_known_features_and_their_future_values_improve_forecasts():
 
 
 def test_known_features_move_every_step_ahead():
-    draw, ahead = np.random.default_rng(0), 12
-    promoted = np.repeat(draw.random(120) < 0.3, 6).astype(float)
-    sold = 20 + 3 * np.sin(np.arange(720) / 4) + 10 * promoted + 0.3 * draw.normal(size=720)
+    rng, ahead = np.random.default_rng(0), 12
+    promoted = np.repeat(rng.random(120) < 0.3, 6).astype(float)
+    sold = 20 + 3 * np.sin(np.arange(720) / 4) + 10 * promoted + 0.3 * rng.normal(size=720)
     rows = [{"sold": y, "promoted": x} for y, x in zip(sold[:-ahead], promoted[:-ahead], strict=True)]
     stream = Stream(rows, network=TINY, targets=["sold"], features=["promoted"], horizon=ahead)
     errors = []
@@ -109,8 +109,10 @@ def test_known_features_move_every_step_ahead():
         at = out.index + 1
         if at > 400 and at % 11 == 0:
             plan = [{"promoted": x} for x in promoted[at : at + ahead]]
-            made = [stream.forecast(ahead, features=known).rows for known in (plan, None)]
-            errors.append([[abs(step["sold"] - y) for step, y in zip(each, sold[at:], strict=False)] for each in made])
+            forecasts = [stream.forecast(ahead, features=known).rows for known in (plan, None)]
+            errors.append(
+                [[abs(step["sold"] - y) for step, y in zip(each, sold[at:], strict=False)] for each in forecasts]
+            )
     with_plan, without = np.mean(errors, axis=0)
     assert (with_plan[3:] < 0.8 * without[3:]).all()
 
@@ -181,9 +183,9 @@ def forged(text: bytes) -> bytes:
 )
 def test_a_forged_blob_gives_a_one_line_error(tmp_path, text):
     (tmp_path / "c").write_bytes(forged(text))
-    for refuse in (lambda: Stream.from_bytes(forged(text)), lambda: Stream().load(tmp_path / "c")):
+    for load in (lambda: Stream.from_bytes(forged(text)), lambda: Stream().load(tmp_path / "c")):
         with pytest.raises((BlobError, CheckpointError)) as caught:
-            refuse()
+            load()
         assert "\n" not in str(caught.value)
 
 
@@ -204,7 +206,7 @@ def test_a_tree_with_other_content_is_rejected(path):
             Stream.from_bytes(pack(tree))
 
 
-LIES: dict[str, list[Any]] = {
+WRONG_VALUES: dict[str, list[Any]] = {
     "options.missing": [None, 3, [{}], [1.5]],
     "options.learn": ["x", 1.5, None],
     "options.key": [3, [], {}],
@@ -222,8 +224,10 @@ LIES: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize(("path", "lie"), [(path, lie) for path, lies in LIES.items() for lie in lies])
-def test_a_tree_with_a_value_of_another_type_is_rejected_when_it_is_read(path, lie):
+@pytest.mark.parametrize(
+    ("path", "value"), [(path, value) for path, values in WRONG_VALUES.items() for value in values]
+)
+def test_a_tree_with_a_value_of_another_type_is_rejected_when_it_is_read(path, value):
     """Otherwise the next row would fail with a misleading error."""
     stream = Stream(network=TINY)
     stream.feed(sines(40))
@@ -233,20 +237,20 @@ def test_a_tree_with_a_value_of_another_type_is_rejected_when_it_is_read(path, l
     for name in way:
         within = within[name]
     assert last in within
-    within[last] = lie
-    with pytest.raises(BlobError) as refusal:
+    within[last] = value
+    with pytest.raises(BlobError) as caught:
         Stream.from_bytes(pack(tree))
-    assert "\n" not in str(refusal.value)
+    assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("lie", [None, "x", {}, -1])
+@pytest.mark.parametrize("value", [None, "x", {}, -1])
 @pytest.mark.parametrize("field", ["surprise.count", "calibrator.seen", "calibrator.echo", "state.steps"])
-def test_a_cell_with_a_count_of_another_type_is_rejected(field, lie):
+def test_a_cell_with_a_count_of_another_type_is_rejected(field, value):
     stream = Stream(learner=TINY)
     stream.feed(sines(40))
     tree = unpack(stream.to_bytes())
     part, name = field.split(".")
-    tree["streams"]["engine"]["cells"][0][part][name] = lie
+    tree["streams"]["engine"]["cells"][0][part][name] = value
     with pytest.raises(BlobError):
         Stream.from_bytes(pack(tree))
 

@@ -32,8 +32,8 @@ def drifts(out):
 
 def test_a_switch_is_reported_within_100_rows_without_false_reports(feed, tmp_path):
     run_here("stream", feed, "-o", tmp_path / "o.csv", *COMMAND)
-    found = drifts(tmp_path / "o.csv")
-    assert SWITCH < found[0] < SWITCH + 100
+    reported = drifts(tmp_path / "o.csv")
+    assert SWITCH < reported[0] < SWITCH + 100
 
 
 def saved_lr(path):
@@ -70,18 +70,18 @@ def test_a_raised_step_size_survives_a_kill_and_returns(feed, tmp_path):
     options = (*COMMAND, "--drift-action", "raise-lr", "--drift-steps", "60")
     run_here("stream", feed, "-o", tmp_path / "whole.csv", *options)
     whole, out = (tmp_path / "whole.csv").read_bytes(), tmp_path / "o.csv"
-    found = drifts(tmp_path / "whole.csv")
-    moment = whole.index(b"\n%d," % (found[0] + 30))  # in the middle of the 60
+    reported = drifts(tmp_path / "whole.csv")
+    size = whole.index(b"\n%d," % (reported[0] + 30))  # in the middle of the 60
     again = ("stream", feed, "-o", out, *options)
     again += ("--checkpoint", tmp_path / "c", "--checkpoint-every", 0.01, "--resume")
     process = start(*again)
-    while process.poll() is None and not (out.exists() and out.stat().st_size > moment):
+    while process.poll() is None and not (out.exists() and out.stat().st_size > size):
         time.sleep(0.001)
     process.send_signal(signal.SIGKILL)
     finish(process)
     run_here(*again)
     assert out.read_bytes() == whole
-    assert saved_lr(tmp_path / "c") == (USUAL if found[-1] + 60 < LENGTH else 5 * USUAL)
+    assert saved_lr(tmp_path / "c") == (USUAL if reported[-1] + 60 < LENGTH else 5 * USUAL)
 
 
 def test_a_drift_writes_a_checkpoint_at_once(feed, tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ def feed(gauge, rows, predicted=None):
 SURPRISE, PARTS, INPUTS = 0, 3, 4
 
 
-def made(slots, targets, compiled):
+def make_gauge(slots, targets, compiled):
     gauge = Gauge(targets)
     if not compiled:
         gauge._library = None
@@ -30,14 +30,14 @@ def made(slots, targets, compiled):
 
 @pytest.mark.skipif(load() is None, reason="the kernel is not built")
 def test_compiled_and_reference_give_the_same_numbers():
-    draw = np.random.default_rng(0)
-    rows = draw.normal(size=(300, 5, 3)) * [1.0, 1e6, 1e-6] + [0.0, 1e8, 0.0]
-    rows[draw.random(rows.shape) < 0.1] = np.nan
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(300, 5, 3)) * [1.0, 1e6, 1e-6] + [0.0, 1e8, 0.0]
+    rows[rng.random(rows.shape) < 0.1] = np.nan
     rows[:20, 2, 1] = np.nan
     rows[:, 4] = 7.0
-    one, other = made(5, 3, True), made(5, 3, False)
-    for found, expected in zip(feed(one, rows), feed(other, rows), strict=True):
-        for left, right in zip(found, expected, strict=True):
+    one, other = make_gauge(5, 3, True), make_gauge(5, 3, False)
+    for ours, theirs in zip(feed(one, rows), feed(other, rows), strict=True):
+        for left, right in zip(ours, theirs, strict=True):
             np.testing.assert_allclose(left, right, rtol=1e-9, atol=1e-12, equal_nan=True)
     np.testing.assert_allclose(one.state, other.state, rtol=1e-9, equal_nan=True)
 
@@ -45,19 +45,19 @@ def test_compiled_and_reference_give_the_same_numbers():
 @pytest.mark.parametrize("compiled", [True, False])
 class TestPromises:
     def test_surprise_is_half_the_sum_of_squared_errors_relative_to_usual_ones(self, compiled):
-        gauge = made(1, 2, compiled)
+        gauge = make_gauge(1, 2, compiled)
         rows = np.random.default_rng(1).normal(size=(400, 1, 2)) * [1.0, 50.0]
         surprises = [reading[SURPRISE][0] for reading in feed(gauge, rows, np.zeros((1, 2)))]
         assert np.mean(surprises[100:]) == pytest.approx(1.0, abs=0.25)  # ½ for each of two targets
 
     def test_a_constant_stream_has_no_surprises(self, compiled):
-        readings = feed(made(1, 1, compiled), np.full((100, 1, 1), 3.7), np.array([[3.7 * (1 + 1e-12)]]))
+        readings = feed(make_gauge(1, 1, compiled), np.full((100, 1, 1), 3.7), np.array([[3.7 * (1 + 1e-12)]]))
         assert [reading[SURPRISE][0] for reading in readings[1:]] == [0.0] * 99
 
     def test_scales_of_a_stream_that_is_mostly_zero_stay_sensible(self, compiled):
         rows = np.zeros((5000, 1, 1))
         rows[::100] = 5.0
-        gauge = made(1, 1, compiled)
+        gauge = make_gauge(1, 1, compiled)
         readings = feed(gauge, rows)
         assert all(np.abs(reading[INPUTS]).max() <= 6 for reading in readings[2:])
         surprises = np.array([reading[SURPRISE][0] for reading in readings[1000:]])
@@ -67,7 +67,7 @@ class TestPromises:
         rows = np.random.default_rng(2).normal(size=(60, 1, 2))
         rows[50] = np.nan
         rows[51, 0, 1] = np.nan
-        gauge = made(1, 2, compiled)
+        gauge = make_gauge(1, 2, compiled)
         readings = feed(gauge, rows)
         assert np.isnan(readings[50][SURPRISE][0])
         assert np.isnan(readings[50][PARTS]).all()
@@ -82,7 +82,7 @@ class TestPromises:
         if load() is None:
             pytest.skip("the kernel is not built")
         with pytest.raises(ValueError, match="slots: expected 0 to 0, got"):
-            made(1, 1, True).scale(np.array([3]), np.zeros((1, 1)))
+            make_gauge(1, 1, True).scale(np.array([3]), np.zeros((1, 1)))
 
 
 @pytest.mark.skipif(load() is None, reason="the kernel is not built")

@@ -116,7 +116,7 @@ def test_killed_and_resumed_the_bytes_are_the_same(tmp_path, weights):
 
 
 @pytest.mark.parametrize("keep", [1, 2, 3])
-def test_streams_stored_elsewhere_go_on_from_their_states_alone(keep):
+def test_streams_stored_elsewhere_continue_from_their_states_alone(keep):
     rng = np.random.default_rng(3)
     rows = [[f"d{i % 3}", f"{rng.normal():.3f}", "abcdef"[rng.integers(1 + i // 8)]] for i in range(45)]
     options = {"network": TINY, "key": "device", "targets": ("x", "mode"), "categorical": ("mode",), "horizon": 1}
@@ -124,15 +124,15 @@ def test_streams_stored_elsewhere_go_on_from_their_states_alone(keep):
     expected = {}
     for out in Stream((dict(zip(names, row, strict=True)) for row in rows), **options):
         expected.setdefault(out.key, []).append(numbers([out]))
-    store, found = {}, {}
+    store, outputs = {}, {}
     for first in range(0, len(rows), 15):
         part = sorted(rows[first : first + 15], key=lambda row: row[0])
         streams = StoredStreams(keep=keep, **options)
         for indices, results in streams.advance(names, part, store.get, store.__setitem__):
             for index, out in zip(indices.tolist(), results, strict=True):
-                assert index == len(found.setdefault(out.key, []))
-                found[out.key].append(numbers([out]))
-    assert found == expected
+                assert index == len(outputs.setdefault(out.key, []))
+                outputs[out.key].append(numbers([out]))
+    assert outputs == expected
 
 
 class TestTable:

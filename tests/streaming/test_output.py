@@ -66,10 +66,10 @@ def test_a_sparkline_goes_from_low_to_high():
 
 def draw_numbers():
     """Ordinary and difficult numbers: ties, carries, limits of both notations, infinities and NaN."""
-    draw = np.random.default_rng(0)
-    scales = 10.0 ** draw.integers(-8, 12, 5000)
-    awkward = [0.0, -0.0, np.inf, 1e-4, 9.9999999999e-5, 999999999.4999, 999999999.5, 1e9, 5e-324, 0.1, 123456789.5]
-    return np.concatenate((draw.normal(size=5000) * scales, (draw.integers(0, 10**9, 5000) + 0.5) / scales, awkward))
+    rng = np.random.default_rng(0)
+    scales = 10.0 ** rng.integers(-8, 12, 5000)
+    special = [0.0, -0.0, np.inf, 1e-4, 9.9999999999e-5, 999999999.4999, 999999999.5, 1e9, 5e-324, 0.1, 123456789.5]
+    return np.concatenate((rng.normal(size=5000) * scales, (rng.integers(0, 10**9, 5000) + 0.5) / scales, special))
 
 
 def test_numbers_have_nine_digits_as_python_writes_them():
@@ -89,11 +89,11 @@ def test_a_line_of_json_has_the_values_of_the_observation():
     rows = np.random.default_rng(0).normal(size=(40, 2)).tolist()
     results = Stream(horizon=3).feed_block(Block(("a", "b"), rows, list(range(1, 41))))
     for line, out in zip(JsonWriter().lines(results.table()).splitlines(), results, strict=True):
-        found = json.loads(line)
+        parsed = json.loads(line)
         for name in ("forecast", "lower", "upper"):
-            for step, wanted in zip(found[name], getattr(out, name), strict=True):
-                assert step == pytest.approx(wanted, rel=1e-8)
-        assert found["observed"] == out.observed
+            for step, expected in zip(parsed[name], getattr(out, name), strict=True):
+                assert step == pytest.approx(expected, rel=1e-8)
+        assert parsed["observed"] == out.observed
 
 
 def test_a_wide_block_is_written_in_the_background_with_the_same_bytes(tmp_path, monkeypatch):

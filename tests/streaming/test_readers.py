@@ -79,12 +79,12 @@ class TestLines:
         path = tmp_path_factory.mktemp("lines") / "x"
         path.write_bytes(content)
         read = lines_of(LineReader(str(path), longest=longest), most)
-        wanted = content.split(b"\n")
-        wanted = [part + b"\n" for part in wanted[:-1]] + ([wanted[-1]] if wanted[-1] else [])
-        assert len(read) == len(wanted)
-        for got, line in zip(read, wanted, strict=True):
-            assert got is None or (got.data == line == content[got.start : got.end])
-            assert got is not None or len(line.rstrip(b"\n")) > longest - 1
+        expected = content.split(b"\n")
+        expected = [part + b"\n" for part in expected[:-1]] + ([expected[-1]] if expected[-1] else [])
+        assert len(read) == len(expected)
+        for actual, line in zip(read, expected, strict=True):
+            assert actual is None or (actual.data == line == content[actual.start : actual.end])
+            assert actual is not None or len(line.rstrip(b"\n")) > longest - 1
 
 
 class TestFollow:

@@ -55,23 +55,23 @@ def test_errors_and_recovery_match_a_manual_calculation(benchmark):
     assert (streams.errors("copy-last", {}, 1, 0, line) == 2).all()
     curve = np.full(3 * streams.REGIME - 1, 0.1)
     curve[streams.REGIME - 1 :][:40] = 1.0
-    found = streams.recovery(curve, streams.REGIME)
-    assert found["error_before"] == pytest.approx(0.1)
-    assert 40 < found["observations"] <= 40 + streams.SMOOTH
+    result = streams.recovery(curve, streams.REGIME)
+    assert result["error_before"] == pytest.approx(0.1)
+    assert 40 < result["observations"] <= 40 + streams.SMOOTH
     assert streams.recovery(np.linspace(0, 1, len(curve)), streams.REGIME)["observations"] is None
 
 
 def test_alarms_are_compared_with_planted_anomalies(benchmark):
     alarm = np.zeros(1000, dtype=bool)
     alarm[[100, 101, 300, 500]] = True  # a hit, its echo, and two others
-    found = benchmark["stream_alarms"].judge([(alarm, np.array([100, 200]), 50)] * 2)
-    assert (found["recall"], found["false_alarms"], found["ordinary"]) == (0.5, 4, 2 * (950 - 12))
-    assert found["precision"] == pytest.approx(1 / 3, abs=1e-4)
+    result = benchmark["stream_alarms"].judge([(alarm, np.array([100, 200]), 50)] * 2)
+    assert (result["recall"], result["false_alarms"], result["ordinary"]) == (0.5, 4, 2 * (950 - 12))
+    assert result["precision"] == pytest.approx(1 / 3, abs=1e-4)
 
 
 def test_lines_are_counted_from_file_to_file(benchmark, tmp_path):
-    found = benchmark["stream_throughput"].run(2000, tmp_path, [0, 1000])
-    assert found["user_seconds"] > 0
-    assert [at["lines"] >= mark for at, mark in zip(found["memory"], [0, 1000], strict=False)] == [True] * len(
-        found["memory"]
+    result = benchmark["stream_throughput"].run(2000, tmp_path, [0, 1000])
+    assert result["user_seconds"] > 0
+    assert [at["lines"] >= mark for at, mark in zip(result["memory"], [0, 1000], strict=False)] == [True] * len(
+        result["memory"]
     )

@@ -54,8 +54,8 @@ def test_killed_at_random_moments_the_bytes_are_the_same(feed, tmp_path, kill):
         while process.poll() is None and not (out.exists() and out.stat().st_size > moment):
             time.sleep(0.002)
         process.send_signal(number)
-        code, said = finish(process)
-        assert code in (0, -number, 128 + number), said  # 0: it ended before the signal
+        code, messages = finish(process)
+        assert code in (0, -number, 128 + number), messages  # 0: it ended before the signal
     run_here(*command)
     assert out.read_bytes() == whole
 
@@ -126,14 +126,14 @@ class TestSession:
     def test_after_a_bad_line_the_checkpoint_is_just_before_it(self, tmp_path):
         path = tmp_path / "x.csv"
         write_csv(path, sines(40))
-        right = path.read_text()
+        intact = path.read_text()
         whole = self.run(tmp_path, path, COPY, "whole.csv")
         (tmp_path / "c.ckpt").unlink()
-        lines = right.splitlines(keepends=True)
+        lines = intact.splitlines(keepends=True)
         path.write_text("".join([*lines[:20], "t19,oops,1\n", *lines[21:]]))
         with pytest.raises(RowError, match=r"line 21: column 's0' holds 'oops'"):
             self.run(tmp_path, path, COPY)
-        path.write_text(right)
+        path.write_text(intact)
         assert self.run(tmp_path, path, COPY, resume=True) == whole
 
     def test_once_learning_has_diverged_the_last_good_checkpoint_stays(self, tmp_path, monkeypatch):

@@ -57,11 +57,11 @@ def test_rows_sorted_by_stream_advance_as_they_do_in_turn(seed):
         times[1] = rng.permutation(times[1]) if start == 1000 else times[1] + 0.01 * start
         times[2, rng.integers(20, size=3)] = rng.choice([math.nan, 1.0, 1e6])
         slots = np.repeat(range(3), 20)
-        found = together.advance(slots.tolist(), times.ravel()) or [1] * 60
+        steps = together.advance(slots.tolist(), times.ravel()) or [1] * 60
         mixed = rng.permutation(60)
         mixed = mixed[np.argsort(mixed % 20, kind="stable")]
         single = np.array(in_turn.advance(slots[mixed].tolist(), times.ravel()[mixed]) or [1] * 60)
-        np.testing.assert_array_equal(np.array(found)[mixed], single)
+        np.testing.assert_array_equal(np.array(steps)[mixed], single)
         for name, values in together.state(range(3)).items():
             np.testing.assert_array_equal(values, in_turn.state(range(3))[name])
 
@@ -113,14 +113,14 @@ def test_late_rows_are_kept_skipped_or_stop_the_stream():
 def test_the_calendar_becomes_input_once_two_cycles_were_covered():
     clock = Clock()
     times = TimeParser().parse([row["time"] for row in hourly(24 * 20)])
-    shown = []
+    calendars = []
     for time in times:
         clock.advance([0], np.array([time]))
-        shown.append(clock.calendar([0], np.array([time]), 1)[0])
-    day, week, year = (np.array([np.abs(each[0, 2 * k : 2 * k + 2]).max() > 0 for each in shown]) for k in range(3))
+        calendars.append(clock.calendar([0], np.array([time]), 1)[0])
+    day, week, year = (np.array([np.abs(each[0, 2 * k : 2 * k + 2]).max() > 0 for each in calendars]) for k in range(3))
     assert day.argmax() == 48
     assert week.argmax() == 24 * 14
     assert not year.any()
     angle = 2 * math.pi * 7 / 24
-    np.testing.assert_allclose(shown[24 * 5 + 7][0, :2], [math.sin(angle), math.cos(angle)], atol=1e-9)
-    assert shown[0].shape == (2, CALENDAR)
+    np.testing.assert_allclose(calendars[24 * 5 + 7][0, :2], [math.sin(angle), math.cos(angle)], atol=1e-9)
+    assert calendars[0].shape == (2, CALENDAR)

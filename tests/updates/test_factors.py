@@ -50,15 +50,15 @@ def test_clip_shortens_long_updates_and_leaves_short_ones():
 
 def test_the_deferred_norm_check_equals_a_check_at_every_step(monkeypatch):
     """A thousand random steps with bounds on the growth; most of them need no check."""
-    chance = torch.Generator().manual_seed(0)
-    postponed = torch.randn(6, 5, generator=chance, dtype=torch.float64)
+    rng = torch.Generator().manual_seed(0)
+    postponed = torch.randn(6, 5, generator=rng, dtype=torch.float64)
     always = postponed.clone()
-    looks = []
+    checks = []
     norm = torch.linalg.vector_norm
-    monkeypatch.setattr(torch.linalg, "vector_norm", lambda *a, **k: looks.append(1) or norm(*a, **k))
+    monkeypatch.setattr(torch.linalg, "vector_norm", lambda *a, **k: checks.append(1) or norm(*a, **k))
     ball, clipped = MaxNorm(4.0), 0
     for t in range(1000):
-        step = torch.randn(6, 5, generator=chance, dtype=torch.float64) * 0.1
+        step = torch.randn(6, 5, generator=rng, dtype=torch.float64) * 0.1
         step -= 0.02 * postponed if t % 300 < 150 else 0  # comes and goes
         postponed += step
         always += step
@@ -67,7 +67,7 @@ def test_the_deferred_norm_check_equals_a_check_at_every_step(monkeypatch):
         always *= (4.0 / norm(always, dim=1, keepdim=True)).clamp_max(1.0)
         torch.testing.assert_close(postponed, always, rtol=0, atol=1e-12)
     assert clipped > 20
-    assert len(looks) < 900
+    assert len(checks) < 900
 
 
 def test_a_dropped_bound_makes_the_next_step_check():

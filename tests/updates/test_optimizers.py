@@ -31,9 +31,9 @@ def with_and_without_kernel(request, monkeypatch):
 
 
 def factors(steps: int, batch: int = 3):
-    chance = torch.Generator().manual_seed(1)
+    rng = torch.Generator().manual_seed(1)
     for _ in range(steps):
-        yield tuple(torch.randn(batch, n, generator=chance, dtype=torch.float64) for n in (5, 4))
+        yield tuple(torch.randn(batch, n, generator=rng, dtype=torch.float64) for n in (5, 4))
 
 
 @pytest.mark.usefixtures("with_and_without_kernel")
@@ -92,10 +92,10 @@ def test_no_row_grows_beyond_the_stated_bound(name):
         post = post / (pre.T @ post).norm()  # at most as long as `longest` says
         post = post * (1e-5 if t % 50 else 1.0)
         before = weight.norm(dim=1)
-        promised = ours.growth(1.0, lr=0.1, width=4, height=5)
+        bound = ours.growth(1.0, lr=0.1, width=4, height=5)
         ours.step("W1", Synapses(weight), pre, post, lr=0.1, decay=0.0)
         ours.updates += 1
-        assert (weight.norm(dim=1) - before).max() <= promised * (1 + 1e-9)
+        assert (weight.norm(dim=1) - before).max() <= bound * (1 + 1e-9)
 
 
 @pytest.mark.usefixtures("with_and_without_kernel")
@@ -136,9 +136,9 @@ def test_impossible_schedules_are_rejected(kind, steps, final):
 @pytest.mark.parametrize("name", ["momentum", "nesterov", "rmsprop", "adam"])
 def test_large_matrices_shared_by_threads_agree_with_pytorch(name, dtype, monkeypatch):
     """More columns than a block holds, rows that do not divide by four or by the threads."""
-    chance = torch.Generator().manual_seed(0)
-    start = torch.randn(131, 1031, generator=chance, dtype=dtype)
-    pairs = [[torch.randn(20, n, generator=chance, dtype=dtype) for n in start.shape] for _ in range(5)]
+    rng = torch.Generator().manual_seed(0)
+    start = torch.randn(131, 1031, generator=rng, dtype=dtype)
+    pairs = [[torch.randn(20, n, generator=rng, dtype=dtype) for n in start.shape] for _ in range(5)]
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
     results = []
     for library in (kernels.load(), None):

@@ -16,8 +16,8 @@ def everything_is_large(monkeypatch, in_pytorch):
 @pytest.mark.usefixtures("everything_is_large")
 @pytest.mark.parametrize("rows", [1, 3, 4, 5])
 def test_products_include_the_queue(rows):
-    chance = torch.Generator().manual_seed(0)
-    draw = lambda *shape: torch.randn(shape, generator=chance, dtype=torch.float64)  # noqa: E731
+    rng = torch.Generator().manual_seed(0)
+    draw = lambda *shape: torch.randn(shape, generator=rng, dtype=torch.float64)  # noqa: E731
     plain = draw(6, 5)
     queued = Synapses(plain.clone())
     longest = 0
@@ -47,16 +47,16 @@ OPTIONS = {
 }
 
 
-def run(options, steps=300, rows=1, look=None):
+def run(options, steps=300, rows=1, read=None):
     net = PTNCN(7, [6, 5], dtype="float64", seed=2, biases=False, lam=0.0, **options)
     state = net.begin(rows)
-    chance = torch.Generator().manual_seed(3)
+    rng = torch.Generator().manual_seed(3)
     predictions = []
     for t in range(steps):
-        x = torch.rand(rows, 7, generator=chance, dtype=torch.float64)
+        x = torch.rand(rows, 7, generator=rng, dtype=torch.float64)
         predictions.append(net.step(x, state).prediction)
-        if look is not None and t % 17 == 0:
-            look(net)
+        if read is not None and t % 17 == 0:
+            read(net)
     return torch.stack(predictions), {name: value.clone() for name, value in net.synapses().items()}
 
 
@@ -73,18 +73,18 @@ def test_three_hundred_postponed_steps_equal_immediate_ones(name, rows, monkeypa
 
 
 @pytest.mark.usefixtures("everything_is_large")
-@pytest.mark.parametrize("look", [PTNCN.state_dict, PTNCN.synapses, lambda net: list(net.parameters())])
-def test_readers_see_queued_updates(look):
+@pytest.mark.parametrize("read", [PTNCN.state_dict, PTNCN.synapses, lambda net: list(net.parameters())])
+def test_readers_see_queued_updates(read):
     net = PTNCN(7, [6, 5], max_norm=None)
     state = net.begin(1)
     for x in torch.rand(5, 1, 7, generator=torch.Generator().manual_seed(0)):
         net.step(x, state)
     assert net.layers[0].W.queued == 4
-    look(net)
+    read(net)
     assert net.layers[0].W.queued == 0
     plain, weights = run(OPTIONS["fixed E"])
-    looked, others = run(OPTIONS["fixed E"], look=look)
-    torch.testing.assert_close(looked, plain, rtol=0, atol=1e-10)
+    observed, others = run(OPTIONS["fixed E"], read=read)
+    torch.testing.assert_close(observed, plain, rtol=0, atol=1e-10)
     torch.testing.assert_close(others["W1"], weights["W1"], rtol=0, atol=1e-10)
 
 
@@ -97,7 +97,7 @@ def test_a_checkpoint_with_a_queue_resumes_bit_for_bit(tmp_path):
         net.step(x, state)
     ptncn.save(tmp_path / "run.ckpt", net, state)
     assert net.layers[0].W.queued == 19
-    other, remembered, _ = ptncn.load(tmp_path / "run.ckpt")
+    other, other_state, _ = ptncn.load(tmp_path / "run.ckpt")
     for x in xs[20:]:
-        assert torch.equal(net.step(x, state).prediction, other.step(x, remembered).prediction)
+        assert torch.equal(net.step(x, state).prediction, other.step(x, other_state).prediction)
     assert torch.equal(net.state_dict()["W1"], other.state_dict()["W1"])
