@@ -517,7 +517,7 @@ MUTANTS = [
     ),
     Mutant(
         "kernel: the Gram matrix of a batch is not symmetric", RUN,
-        "of->gram[r * rows + s] = of->gram[s * rows + r] =", "of->gram[r * rows + s] =", LARGE_TESTS,
+        "activity->gram[r * rows + s] = activity->gram[s * rows + r] =", "activity->gram[r * rows + s] =", LARGE_TESTS,
     ),
     Mutant("kernel: momentum ascends", STEPS, "- rate * u[j];", "+ rate * u[j];", OPTIMIZER_TESTS),
     Mutant("kernel: Nesterov does not look ahead", STEPS, "(g[j] + mu * u[j])", "(g[j])", OPTIMIZER_TESTS),
@@ -534,12 +534,13 @@ MUTANTS = [
         ("tests/distributed/test_equality.py",),
     ),
     Mutant(
-        "kernel: every rank learns the first columns", RUN, "m = NAME(some_of)(all, start * to + of.start);",
-        "m = NAME(some_of)(all, start * to);", ("tests/distributed/test_equality.py",),
+        "kernel: every rank learns the first columns", RUN,
+        "m = NAME(weights_from)(all, start * to + own_range.start);",
+        "m = NAME(weights_from)(all, start * to);", ("tests/distributed/test_equality.py",),
     ),
     Mutant(
-        "kernel: a small displacement corrects by all of E e", KERNEL, "drives[i] += beta * run->back[i]",
-        "drives[i] += run->back[i]", transcription("kernel and small"),
+        "kernel: a small displacement corrects by all of E e", KERNEL, "drives[i] += beta * run->feedback[i]",
+        "drives[i] += run->feedback[i]", transcription("kernel and small"),
     ),
     Mutant(
         "kernel: a small displacement is not brought back to unit size", KERNEL,
@@ -552,7 +553,7 @@ MUTANTS = [
     ),
     Mutant(
         "kernel: rows that do not teach are in the mean square", KERNEL,
-        "if (NAME(may_teach)(run, r)) {\n                sum", "if (1) {\n                sum",
+        "if (NAME(is_learnt_from)(run, r)) {\n                sum", "if (1) {\n                sum",
         ("tests/network/test_kernel.py", "-k", "ragged and small"),
     ),
     Mutant(
@@ -564,11 +565,13 @@ MUTANTS = [
         ("tests/network/test_caught_mutants.py", "-k", "not_observed"),
     ),
     Mutant(
-        "kernel: unscored rows teach W", KERNEL, "if (k < run->L) memset(run->errors", "if (0) memset(run->errors",
+        "kernel: unscored rows teach W", KERNEL, "if (k < run->L) memset(run->masked_errors",
+        "if (0) memset(run->masked_errors",
         transcription("ragged and paper"),
     ),
     Mutant(
-        "kernel: unscored rows displace", KERNEL, "if (k > 0) memset(run->taught", "if (0) memset(run->taught",
+        "kernel: unscored rows displace", KERNEL, "if (k > 0) memset(run->masked_displacements",
+        "if (0) memset(run->masked_displacements",
         transcription("ragged and paper"),
     ),
     Mutant(

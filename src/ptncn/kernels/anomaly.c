@@ -9,7 +9,8 @@
 enum { POINT, BURST_EVENT, HIGH, LOW, QUIET_EVENT, RANGE, EVENTS };
 enum { BAR, LEFT, PAST_EVENTS, KEPT = PAST_EVENTS + PAST }; /* of each kind of event */
 enum { COUNT, ALARM_BAR, ALARM_LEFT, THRESHOLD, ACTIVE, BUDGET, SINCE, ALARM, COMMON = ALARM + EVENTS * KEPT };
-enum { SEEN, LARGEST, LEAST, MOST, USUAL, BURST, LEAN, LAST, MOVES, USUAL_MOVES, BUSY, LEVEL, BRIEF, MEAN, VARIANCE, TAILS };
+enum { SEEN, LARGEST, LEAST, MOST, USUAL, BURST, LEAN, LAST, MOVES, USUAL_MOVES, BUSY, LEVEL, BRIEF, MEAN, VARIANCE,
+    TAILS };
 enum { QUANTILE, EXCESS, NUMBER, SPREAD, PARTS };
 enum { POINTS, BURSTS, LEANS, LEVEL_HIGH, LEVEL_LOW, BRIEF_HIGH, BRIEF_LOW, QUIET, KINDS };
 #define OWN (TAILS + KINDS * PARTS)
@@ -45,10 +46,10 @@ static inline double smaller(double a, double b) { return a < b ? a : b; }
 /* The nines of x: log10 of one over the probability of exceeding it, by an exponential tail above a high quantile.
  * Quantile and mean excess are then updated with x, clipped at twenty mean excesses. */
 static double nines(double *tail, double x, double least, const Setting *s) {
-    double n = tail[NUMBER], excess = larger(tail[EXCESS], least), p = s->share, found = 0, top = -log10(p);
+    double n = tail[NUMBER], excess = larger(tail[EXCESS], least), p = s->share, rarity = 0, at_quantile = -log10(p);
     if (n >= 30) {
-        if (x > tail[QUANTILE]) found = top + (x - tail[QUANTILE]) / excess / LN10;
-        else if (x > 0 && tail[QUANTILE] > 0) found = top * x / tail[QUANTILE];
+        if (x > tail[QUANTILE]) rarity = at_quantile + (x - tail[QUANTILE]) / excess / LN10;
+        else if (x > 0 && tail[QUANTILE] > 0) rarity = at_quantile * x / tail[QUANTILE];
     }
     n = tail[NUMBER] += 1;
     if (n == 1) {
@@ -61,35 +62,36 @@ static double nines(double *tail, double x, double least, const Setting *s) {
     if (x != tail[QUANTILE]) tail[QUANTILE] += step * (x > tail[QUANTILE] ? 1 - p : -p);
     if (x > tail[QUANTILE])
         tail[EXCESS] += larger(1 / (6 + p * n), 1 / (p * s->bulk)) * (x - tail[QUANTILE] - tail[EXCESS]);
-    return found;
+    return rarity;
 }
 
 /* The excess over the quantile where the tail begins; values below are not unusual. */
-static double tail(double *x, int kind, double value, double least, const Setting *s) {
-    double found = nines(x + TAILS + kind * PARTS, value, least, s);
-    return found > -log10(s->share) ? found : 0;
+static double tail_nines(double *x, int kind, double value, double least, const Setting *s) {
+    double rarity = nines(x + TAILS + kind * PARTS, value, least, s);
+    return rarity > -log10(s->share) ? rarity : 0;
 }
 
 static inline void follow(double *x, double value, double n, double rows) {
     *x += larger(1 / n, 1 / rows) * (value - *x);
 }
 
-/* The nines of a value for each kind of event, if they exceed `found`; returns the distance of the level from the
+/* Raises `rarities`, the nines of each kind of event, to those of a value; returns the distance of the level from the
  * mean of all values, relative to their spread. */
-static double column(double *x, double y, double expected, const Setting *s, double *found) {
-    double n = x[SEEN] += 1, off = expected == expected ? y - expected : 0, error = fabs(off);
+static double score_column(double *x, double y, double expected, const Setting *s, double *rarities) {
+    double n = x[SEEN] += 1, deviation = expected == expected ? y - expected : 0, error = fabs(deviation);
     if (n == 1) x[LEAST] = x[MOST] = x[LAST] = x[LEVEL] = x[BRIEF] = x[MEAN] = y;
     x[LARGEST] = larger(x[LARGEST], fabs(y));
-    double floor = 1e-9 * x[LARGEST] + 1e-300, usual = x[USUAL], range = x[MOST] - x[LEAST], near = 0.01 * range + floor / 2;
+    double floor = 1e-9 * x[LARGEST] + 1e-300, usual = x[USUAL], range = x[MOST] - x[LEAST];
+    double smallest = 0.01 * range + floor / 2;
     double moved = fabs(y - x[LAST]);
-    int rests = moved <= floor && x[BUSY] < MOSTLY;
-    if (rests && error * x[BUSY] <= EXPECTED * x[USUAL_MOVES]) error = 0;
+    int is_still = moved <= floor && x[BUSY] < MOSTLY;
+    if (is_still && error * x[BUSY] <= EXPECTED * x[USUAL_MOVES]) error = 0;
     double surprise = n > 2 && error > floor ? smaller(error / larger(usual, floor), 1e6) : 0;
-    double taken = n > 30 && usual > 0 ? smaller(error, s->cap * usual) : error;
+    double limited = n > 30 && usual > 0 ? smaller(error, s->cap * usual) : error;
     double capped = smaller(surprise, s->cap);
-    follow(x + USUAL, taken, n, s->memory);
+    follow(x + USUAL, limited, n, s->memory);
     follow(x + BURST, capped, n, s->window);
-    follow(x + LEAN, copysign(capped, off), n, s->window);
+    follow(x + LEAN, copysign(capped, deviation), n, s->window);
     follow(x + MOVES, moved, n, s->quiet);
     follow(x + USUAL_MOVES, moved, n, LONG);
     follow(x + BUSY, moved > floor, n, LONG);
@@ -100,24 +102,26 @@ static double column(double *x, double y, double expected, const Setting *s, dou
         beyond = larger(0, log10(smaller(n, s->bulk) * (outside / range) / BEYOND));
     int changes = x[USUAL_MOVES] > floor && x[BUSY] * s->quiet > STIRRING;
     double still = changes ? -log(larger(x[MOVES] / x[USUAL_MOVES], 1e-3)) : 0;
-    double point = nines(x + TAILS, log1p(surprise), 0.15, s) - s->single, burst = tail(x, BURSTS, x[BURST], 0.05, s);
-    burst = larger(burst, tail(x, LEANS, fabs(x[LEAN]), 0.05, s));
-    double high = tail(x, LEVEL_HIGH, x[LEVEL], near, s), low = tail(x, LEVEL_LOW, -x[LEVEL], near, s);
-    high = larger(high, tail(x, BRIEF_HIGH, x[BRIEF], near, s));
-    low = larger(low, tail(x, BRIEF_LOW, -x[BRIEF], near, s));
+    double point = nines(x + TAILS, log1p(surprise), 0.15, s) - s->single;
+    double burst = tail_nines(x, BURSTS, x[BURST], 0.05, s);
+    burst = larger(burst, tail_nines(x, LEANS, fabs(x[LEAN]), 0.05, s));
+    double high = tail_nines(x, LEVEL_HIGH, x[LEVEL], smallest, s);
+    double low = tail_nines(x, LEVEL_LOW, -x[LEVEL], smallest, s);
+    high = larger(high, tail_nines(x, BRIEF_HIGH, x[BRIEF], smallest, s));
+    low = larger(low, tail_nines(x, BRIEF_LOW, -x[BRIEF], smallest, s));
     if (surprise > 0) /* a well predicted value can be unusual only in its level or range */
-        found[POINT] = larger(found[POINT], point), found[BURST_EVENT] = larger(found[BURST_EVENT], burst);
-    if (!rests) {
-        found[HIGH] = larger(found[HIGH], s->level_weight * high);
-        found[LOW] = larger(found[LOW], s->level_weight * low);
+        rarities[POINT] = larger(rarities[POINT], point), rarities[BURST_EVENT] = larger(rarities[BURST_EVENT], burst);
+    if (!is_still) {
+        rarities[HIGH] = larger(rarities[HIGH], s->level_weight * high);
+        rarities[LOW] = larger(rarities[LOW], s->level_weight * low);
     }
-    found[QUIET_EVENT] = larger(found[QUIET_EVENT], s->quiet_weight * tail(x, QUIET, still, 0.1, s));
-    found[RANGE] = larger(found[RANGE], beyond);
-    double spread = sqrt(x[VARIANCE]), away = y - x[MEAN], rate = larger(1 / n, 1 / s->bulk);
+    rarities[QUIET_EVENT] = larger(rarities[QUIET_EVENT], s->quiet_weight * tail_nines(x, QUIET, still, 0.1, s));
+    rarities[RANGE] = larger(rarities[RANGE], beyond);
+    double spread = sqrt(x[VARIANCE]), offset = y - x[MEAN], rate = larger(1 / n, 1 / s->bulk);
     double novelty = n > 30 && spread > floor ? smaller(fabs(x[LEVEL] - x[MEAN]) / spread, 4) : 0;
-    if (n > 30 && spread > 0) away = smaller(larger(away, -3 * spread), 3 * spread);
-    x[MEAN] += rate * away;
-    x[VARIANCE] += rate * (away * away * (1 - rate) - x[VARIANCE]);
+    if (n > 30 && spread > 0) offset = smaller(larger(offset, -3 * spread), 3 * spread);
+    x[MEAN] += rate * offset;
+    x[VARIANCE] += rate * (offset * offset * (1 - rate) - x[VARIANCE]);
     x[LEAST] = smaller(x[LEAST], y), x[MOST] = larger(x[MOST], y), x[LAST] = y;
     return novelty;
 }
@@ -128,64 +132,65 @@ static inline int64_t step_of(double nines) {
 }
 
 /* Whether an event starts or gets much worse; for `hold` rows after a peak, only a worse row counts. */
-static inline int begins(double found, double bar, int lasts, const Setting *s) {
-    return found > LEAST_EVENT && found > bar * (lasts ? 1 + s->worse : 1);
+static inline int begins(double rarity, double bar, int continues, const Setting *s) {
+    return rarity > LEAST_EVENT && rarity > bar * (continues ? 1 + s->worse : 1);
 }
 
 /* The score of an event, discounted by the number of earlier events of its kind that were as strong; 0 for none. */
-static double weigh(double *kept, double found, double count, const Setting *s) {
+static double weigh(double *kept, double rarity, double count, const Setting *s) {
     double *past = kept + PAST_EVENTS, as_strong = 0;
-    int lasts = kept[LEFT] > 0;
+    int continues = kept[LEFT] > 0;
     for (int k = 0; k < PAST; k++) past[k] *= 1 - 1 / s->bulk;
-    if (lasts) kept[LEFT] -= 1;
+    if (continues) kept[LEFT] -= 1;
     else kept[BAR] *= s->fade;
-    if (!begins(found, kept[BAR], lasts, s)) return 0;
-    int64_t now = step_of(found), before = step_of(kept[BAR]);
+    if (!begins(rarity, kept[BAR], continues, s)) return 0;
+    int64_t now = step_of(rarity), before = step_of(kept[BAR]);
     for (int64_t k = now; k < PAST; k++) as_strong += k == now ? past[k] / 2 : past[k];
     if (count > (double)s->hold) {
-        if (lasts) past[before] = larger(0, past[before] - 1);
+        if (continues) past[before] = larger(0, past[before] - 1);
         past[now] += 1;
     }
-    kept[BAR] = found, kept[LEFT] = (double)s->hold;
-    return larger(1e-9, found - s->repeat * log10(1 + as_strong));
+    kept[BAR] = rarity, kept[LEFT] = (double)s->hold;
+    return larger(1e-9, rarity - s->repeat * log10(1 + as_strong));
 }
 
-static void row(double *x, const double *y, const double *expected, const Setting *s, double *out) {
-    double found = 0, event = 0, rate = s->rate, novelty = 0, kinds[EVENTS] = {0}, before = 0;
-    int64_t which = 0, known = 0;
+static void score_row(double *x, const double *y, const double *expected, const Setting *s, double *out) {
+    double rarest = 0, event = 0, rate = s->rate, novelty = 0, rarities[EVENTS] = {0}, largest = 0;
+    int64_t cause = 0, known = 0;
     for (int64_t c = 0; c < s->columns; c++) {
         if (y[c] != y[c]) continue;
-        novelty += column(x + COMMON + c * OWN, y[c], expected[c], s, kinds), known++;
+        novelty += score_column(x + COMMON + c * OWN, y[c], expected[c], s, rarities), known++;
         for (int k = 0; k < EVENTS; k++)
-            if (kinds[k] > before) before = kinds[k], which = c;
+            if (rarities[k] > largest) largest = rarities[k], cause = c;
     }
     if (!x[COUNT]) x[THRESHOLD] = -log10(rate), x[BUDGET] = FIRST_BUDGET;
     x[COUNT] += 1;
     for (int k = 0; k < EVENTS; k++) {
-        double each = larger(0, kinds[k] - log10((double)s->columns));
-        if (each > MANY) each = MANY * (1 + log(each / MANY));
-        found = larger(found, each);
-        event = larger(event, weigh(x + ALARM + k * KEPT, each, x[COUNT], s));
+        double rarity = larger(0, rarities[k] - log10((double)s->columns));
+        if (rarity > MANY) rarity = MANY * (1 + log(rarity / MANY));
+        rarest = larger(rarest, rarity);
+        event = larger(event, weigh(x + ALARM + k * KEPT, rarity, x[COUNT], s));
     }
-    int lasts = x[ALARM_LEFT] > 0;
-    if (lasts) x[ALARM_LEFT] -= 1;
+    int continues = x[ALARM_LEFT] > 0;
+    if (continues) x[ALARM_LEFT] -= 1;
     else x[ALARM_BAR] *= s->fade;
     double peak = larger(s->events ? x[ALARM_BAR] : 0, x[THRESHOLD]);
-    if (event > x[ALARM_BAR] * (lasts ? 1 + s->worse : 1)) x[ALARM_BAR] = event, x[ALARM_LEFT] = (double)s->hold;
+    if (event > x[ALARM_BAR] * (continues ? 1 + s->worse : 1)) x[ALARM_BAR] = event, x[ALARM_LEFT] = (double)s->hold;
     else event = 0;
     /* alarms follow the published score: rows that do not start an event rank below all that do */
-    double shown = s->events ? larger(event, found / (found + HALF)) : found;
+    double score = s->events ? larger(event, rarest / (rarest + HALF)) : rarest;
     double overdraft = smaller(MOST_OVERDRAFT, OVERDRAFT * rate * x[COUNT]);
     x[BUDGET] = smaller(x[BUDGET] + rate, MOST_BUDGET);
     x[SINCE] += 1;
-    int over = shown > 0 && shown > x[THRESHOLD], same = s->events && x[ACTIVE] > 0 && x[SINCE] * rate < 1;
-    int alarm = over && (!same || shown > AGAIN * peak) && x[BUDGET] >= 1 - overdraft;
-    x[ACTIVE] = over ? floor(smaller(TOGETHER, 0.2 / rate)) : larger(0, x[ACTIVE] - 1);
+    int is_high = score > 0 && score > x[THRESHOLD], same_event = s->events && x[ACTIVE] > 0 && x[SINCE] * rate < 1;
+    int alarm = is_high && (!same_event || score > AGAIN * peak) && x[BUDGET] >= 1 - overdraft;
+    x[ACTIVE] = is_high ? floor(smaller(TOGETHER, 0.2 / rate)) : larger(0, x[ACTIVE] - 1);
     if (alarm) x[BUDGET] -= 1, x[SINCE] = 0;
     /* a lasting event must not lower the threshold; while alarms are due, it falls faster */
-    double move = alarm ? (1 - rate) * larger(1, 1 - x[BUDGET]) : over ? 4 * rate : -rate * larger(1, 2 * x[BUDGET] - 1);
+    double move = alarm ? (1 - rate) * larger(1, 1 - x[BUDGET])
+        : is_high ? 4 * rate : -rate * larger(1, 2 * x[BUDGET] - 1);
     x[THRESHOLD] = larger(x[THRESHOLD] + (s->step + s->haste / rate) * move, LEAST_THRESHOLD);
-    out[0] = event, out[1] = found, out[2] = (double)alarm, out[3] = (double)which;
+    out[0] = event, out[1] = rarest, out[2] = (double)alarm, out[3] = (double)cause;
     out[4] = known ? novelty / (double)known : 0;
 }
 
@@ -200,6 +205,6 @@ EXPORT int64_t anomaly_step(const Setting *s, double *state, int64_t streams, in
     for (int64_t i = 0; i < count; i++)
         if (rows[i] < 0 || rows[i] >= streams) return 2;
     for (int64_t i = 0; i < count; i++)
-        row(state + rows[i] * width, values + i * s->columns, expected + i * s->columns, s, out + i * 5);
+        score_row(state + rows[i] * width, values + i * s->columns, expected + i * s->columns, s, out + i * 5);
     return 0;
 }

@@ -31,7 +31,8 @@ static int check_matrix(const Matrix *m, int64_t from, int64_t to, const Rule *r
     REFUSE_UNLESS(absent(m->pre) == absent(m->post), BAD_COUNT);
     if (!absent(m->pre)) {
         const int64_t capacity = m->pre.count / from;
-        REFUSE_UNLESS(within(capacity, 1, MOST_ROWS) && has(m->pre, capacity * from) && has(m->post, capacity * to), BAD_COUNT);
+        REFUSE_UNLESS(within(capacity, 1, MOST_ROWS) && has(m->pre, capacity * from) && has(m->post, capacity * to),
+                      BAD_COUNT);
     }
     if (rule) {
         const int64_t code = rule->optimizer;
@@ -73,7 +74,8 @@ static int check_network(const Network *net) {
     REFUSE_UNLESS(net->bytes == (int64_t)sizeof(Network) && net->version == PTNCN_VERSION, BAD_VERSION);
     REFUSE_UNLESS(net->real_bytes == 4 || net->real_bytes == 8, BAD_CODE);
     REFUSE_UNLESS(within(net->layers, 1, MOST_LAYERS) && within(net->corrections, 1, INT32_MAX), BAD_SIZE);
-    REFUSE_UNLESS(has(net->sizes, net->layers + 1) && has(net->phi, net->layers) && has(net->phi_o, net->layers), BAD_COUNT);
+    REFUSE_UNLESS(has(net->sizes, net->layers + 1) && has(net->phi, net->layers) && has(net->phi_o, net->layers),
+                  BAD_COUNT);
     REFUSE_UNLESS(has(net->matrices, net->layers * KINDS), BAD_COUNT);
     REFUSE_UNLESS(has(net->memory, net->layers) && has(net->traced, net->layers), BAD_COUNT);
     const int64_t *sizes = net->sizes.data, *phi = net->phi.data, *phi_o = net->phi_o.data;
@@ -102,7 +104,8 @@ static int check_matrices(const Network *net, const Step *step) {
         }
         shape_of(net, 1 + i / KINDS, kind, &from, &to);
         REFUSE_UNLESS(kind == B || kind == C || !absent(m->weight), BAD_COUNT);
-        REFUSE_UNLESS(absent(m->pre) || !(is_vector(kind) || (kind == WRITE && is_traced(net, 1 + i / KINDS))), BAD_QUEUE);
+        REFUSE_UNLESS(absent(m->pre) || !(is_vector(kind) || (kind == WRITE && is_traced(net, 1 + i / KINDS))),
+                      BAD_QUEUE);
         const int refusal = check_matrix(m, from, to, taught ? rule_of(step, kind) : 0);
         if (refusal) return refusal;
         const int64_t room = m->pre.count / from, used = queued ? queued[i] : 0;
@@ -122,7 +125,8 @@ static int check_memories(const Network *net, const Step *step) {
         REFUSE_UNLESS(held, BAD_COUNT);
         const Held *own = held + k - 1;
         REFUSE_UNLESS(row <= INT64_MAX / rows, BAD_SIZE);
-        REFUSE_UNLESS(has(own->h, rows * twice) && has(own->rate, rows * twice) && has(own->angle, rows * twice), BAD_COUNT);
+        REFUSE_UNLESS(has(own->h, rows * twice) && has(own->rate, rows * twice) && has(own->angle, rows * twice),
+                      BAD_COUNT);
         REFUSE_UNLESS(is_traced(net, k) ? has(own->trace, rows * row) : absent(own->trace), BAD_COUNT);
     }
     return DONE;
@@ -179,20 +183,24 @@ static int check_slots(const Network *net, const Step *step, const Slots *slots)
     REFUSE_UNLESS(net->real_bytes == 4 && step->phase == LEARN && net->teaching == COUPLED, BAD_CODE);
     REFUSE_UNLESS(step->rows == 1 && absent(step->observed) && absent(step->teaches), BAD_COUNT);
     REFUSE_UNLESS(absent(step->held) && absent(step->queued) && step->split == UNDIVIDED, BAD_QUEUE);
-    const int64_t *n = net->sizes.data, *which = slots->which.data, rows = slots->which.count, count = slots->steps.count;
+    const int64_t *n = net->sizes.data, *row_slots = slots->which.data, rows = slots->which.count;
+    const int64_t count = slots->steps.count;
     int64_t hidden = 0;
     for (int64_t k = 1; k <= net->layers; k++) hidden += n[k];
     REFUSE_UNLESS(within(slots->parts, 1, MOST_THREADS) && within(slots->part, 0, slots->parts - 1), BAD_SIZE);
-    REFUSE_UNLESS(within(slots->stride, 1, MOST_UNITS) && within(count, 1, MOST_ROWS) && within(rows, 1, MOST_ROWS), BAD_SIZE);
+    REFUSE_UNLESS(within(slots->stride, 1, MOST_UNITS) && within(count, 1, MOST_ROWS) && within(rows, 1, MOST_ROWS),
+                  BAD_SIZE);
     REFUSE_UNLESS(has(slots->room, count * slots->stride) && has(slots->steps, count), BAD_COUNT);
     REFUSE_UNLESS(has(slots->which, rows) && has(slots->x, rows * n[0]) && has(slots->y, rows * hidden), BAD_COUNT);
-    REFUSE_UNLESS(inside(step->corrected, slots) && inside(step->uncorrected, slots) && inside(step->displacement, slots), BAD_COUNT);
+    REFUSE_UNLESS(inside(step->corrected, slots) && inside(step->uncorrected, slots)
+                  && inside(step->displacement, slots), BAD_COUNT);
     const Matrix *matrices = net->matrices.data;
     for (int64_t i = 0; i < net->layers * KINDS; i++) {
         const Matrix *m = matrices + i;
-        REFUSE_UNLESS(absent(m->pre) && inside(m->weight, slots) && inside(m->first, slots) && inside(m->second, slots), BAD_COUNT);
+        REFUSE_UNLESS(absent(m->pre) && inside(m->weight, slots) && inside(m->first, slots)
+                      && inside(m->second, slots), BAD_COUNT);
     }
-    for (int64_t i = 0; i < rows; i++) REFUSE_UNLESS(within(which[i], 0, count - 1), BAD_SIZE);
+    for (int64_t i = 0; i < rows; i++) REFUSE_UNLESS(within(row_slots[i], 0, count - 1), BAD_SIZE);
     return DONE;
 }
 

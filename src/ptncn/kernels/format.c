@@ -8,7 +8,8 @@
 
 enum { LONGEST = 24 }; /* characters of a number */
 
-static const double POWERS[] = {1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12};
+static const double POWERS[] = {1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
+    1e12};
 
 static char *put_slowly(char *out, double x) {
     const int length = snprintf(out, LONGEST, "%.9g", x);
@@ -18,8 +19,8 @@ static char *put_slowly(char *out, double x) {
 }
 
 static const char PAIRS[] =
-    "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354555657585"
-    "960616263646566676869707172737475767778798081828384858687888990919293949596979899";
+    "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
+    "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
 
 /* The decimal exponent of a number from 1e-4 to 1e9: that of the power of two below it, log10(2) ≈ 1233 / 4096, or one
  * more. This and the next functions have few branches, because the digits of measurements are unpredictable. */

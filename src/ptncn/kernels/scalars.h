@@ -10,11 +10,11 @@
 
 #include "step.h"
 
-#define LARGE (1 << 16) /* smallest matrix that is worth several threads */
-#define BLOCK 1024      /* columns at a time: a few rows of this width fit in the second-level cache */
-#define TALL 6          /* rows of sums that fit into registers */
-#define DEEP 256        /* rows of weights read at a time, to stay in the first-level cache */
-#define PACK 256        /* rows of activities packed side by side at a time */
+#define PARALLEL_SIZE (1 << 16) /* smallest matrix that is worth several threads */
+#define BLOCK_COLUMNS 1024      /* columns at a time: a few rows of this width fit in the second-level cache */
+#define TILE_ROWS 6          /* rows of sums that fit into registers */
+#define PANEL_ROWS 256        /* rows of weights read at a time, to stay in the first-level cache */
+#define PACK_ROWS 256        /* rows of activities packed side by side at a time */
 
 enum { HELD, WRITTEN, FOR_RATE, FOR_ANGLE, FOR_MEMORY }; /* activities from which a memory's matrices learn */
 #define ACTIVITIES (5 + FOR_MEMORY)
@@ -62,7 +62,7 @@ static inline double seconds(const double *clock) {
 }
 
 /* Add the time elapsed `since` to one of the CLOCKS */
-static inline void elapsed(double *clock, int entry, double since) {
+static inline void add_elapsed(double *clock, int entry, double since) {
     if (clock) clock[entry] += seconds(clock) - since;
 }
 

@@ -74,25 +74,25 @@ int ptncn_step(const Network *net, const Step *step) {
     return net->real_bytes == 4 ? step_float32(net, step) : step_float64(net, step);
 }
 
-static Span moved(Span span, int64_t floats) {
+static Span shifted(Span span, int64_t floats) {
     if (span.data) span.data = (float *)span.data + floats;
     return span;
 }
 
 /* One row for the network in a slot; `net` is a copy with its matrices redirected to that slot */
-static int step_in_slot(const Network *of, Network *net, Step step, const Slots *slots, int64_t row) {
+static int step_in_slot(const Network *template, Network *net, Step step, const Slots *slots, int64_t row) {
     const int64_t *n = net->sizes.data, n0 = n[0], slot = ((const int64_t *)slots->which.data)[row];
     const int64_t shift = slot * slots->stride, hidden = slots->y.count / slots->which.count;
-    const Matrix *from = of->matrices.data;
+    const Matrix *from = template->matrices.data;
     Matrix *to = net->matrices.data;
     for (int64_t i = 0; i < net->layers * KINDS; i++) {
-        to[i].weight = moved(from[i].weight, shift);
-        to[i].first = moved(from[i].first, shift);
-        to[i].second = moved(from[i].second, shift);
+        to[i].weight = shifted(from[i].weight, shift);
+        to[i].first = shifted(from[i].first, shift);
+        to[i].second = shifted(from[i].second, shift);
     }
-    step.corrected = moved(step.corrected, shift);
-    step.uncorrected = moved(step.uncorrected, shift);
-    step.displacement = moved(step.displacement, shift);
+    step.corrected = shifted(step.corrected, shift);
+    step.uncorrected = shifted(step.uncorrected, shift);
+    step.displacement = shifted(step.displacement, shift);
     float *x = (float *)slots->x.data + row * n0, *y = (float *)slots->y.data + row * hidden;
     int64_t *steps = (int64_t *)slots->steps.data + slot, missing = 0;
     for (int64_t i = 0; i < n0; i++) missing += x[i] != x[i];
@@ -120,9 +120,9 @@ int ptncn_steps(const Network *net, const Step *step, const Slots *slots) {
     Network own = *net;
     own.matrices.data = calloc((size_t)net->matrices.count, sizeof(Matrix));
     if (!own.matrices.data) return NO_MEMORY;
-    const int64_t *which = slots->which.data;
+    const int64_t *row_slots = slots->which.data;
     for (int64_t row = 0; row < slots->which.count && !refusal; row++)
-        if (which[row] % slots->parts == slots->part) refusal = step_in_slot(net, &own, *step, slots, row);
+        if (row_slots[row] % slots->parts == slots->part) refusal = step_in_slot(net, &own, *step, slots, row);
     free(own.matrices.data);
     return refusal;
 }
@@ -148,7 +148,8 @@ int ptncn_multiply(const Product *product) {
 #define FIELD(type, name) #type " " #name ","
 const char *ptncn_layout(void) {
     return "Span:" SPAN_FIELDS(FIELD) ";Matrix:" MATRIX_FIELDS(FIELD) ";Rule:" RULE_FIELDS(FIELD)
-        ";Network:" NETWORK_FIELDS(FIELD) ";Held:" HELD_FIELDS(FIELD) ";Step:" STEP_FIELDS(FIELD) ";Update:" UPDATE_FIELDS(FIELD)
+        ";Network:" NETWORK_FIELDS(FIELD) ";Held:" HELD_FIELDS(FIELD) ";Step:" STEP_FIELDS(FIELD)
+        ";Update:" UPDATE_FIELDS(FIELD)
         ";Product:" PRODUCT_FIELDS(FIELD) ";Slots:" SLOTS_FIELDS(FIELD);
 }
 
