@@ -44,8 +44,8 @@ KF_RTRL_MUTANTS = {
     "p₂ is missing from u": ("(c_2 * p_2)[:, None] * v", "c_2[:, None] * v"),
     "p₁ is missing from A": ("(c_1 / p_1)[:, None, None, None] * JA", "c_1[:, None, None, None] * JA"),
     "p₂ is missing from A": ("(c_2 / p_2)[:, None, None, None] * D", "c_2[:, None, None, None] * D"),
-    "the transition is left out": ("JA = _through(dense, diagonal, A)", "JA = A"),
-    "the past is forgotten": ("JA = _through(dense, diagonal, A)", "JA = 0.0 * A"),
+    "the transition is left out": ("JA = _times_transition(dense, diagonal, A)", "JA = A"),
+    "the past is forgotten": ("JA = _times_transition(dense, diagonal, A)", "JA = 0.0 * A"),
     "the past has one sign in u and another in A": ("(c_1 / p_1)[:", "(c_2 / p_1)[:"),
     "the signs are not random": ("c_1, c_2 = self.signs(2, len(v))", "c_1, c_2 = torch.ones(2, len(v)).double()"),
 }

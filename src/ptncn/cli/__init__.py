@@ -91,8 +91,8 @@ app = typer.Typer(
 )
 
 
-def print_version(wanted: bool) -> None:
-    if wanted:
+def print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"ptncn {__version__}")
         raise typer.Exit
 

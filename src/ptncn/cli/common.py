@@ -30,7 +30,7 @@ def one_line_errors() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        _say("the output was closed: stopped")
+        _print_notice("the output was closed: stopped")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it again at exit
         raise typer.Exit(141) from None
     except (ValueError, OSError, MemoryError, FloatingPointError) as error:  # ValueErrors: data, checkpoints, records
@@ -59,7 +59,7 @@ def parse_options(pairs: list[str] | None) -> dict[str, Any]:
     return dict(parse_option(pair) for pair in pairs or [])
 
 
-def say_how_to_continue(resume: str = " --resume") -> None:
+def print_resume_command(resume: str = " --resume") -> None:
     """Print the command that continues this one."""
     command = shlex.join(argument for argument in sys.argv[1:] if argument != "--resume")
     note(f"\nStopped; checkpoints are kept. Continue with:\n  ptncn {command}{resume}")
@@ -77,18 +77,18 @@ class Notices:
     def notice(self, line: str) -> None:
         self._count += 1
         if self._count <= SHOWN_NOTICES:
-            _say(line)
+            _print_notice(line)
         if self._count == SHOWN_NOTICES:
-            _say("further notices are counted but not shown")
+            _print_notice("further notices are counted but not shown")
 
     def close(self, summary: str | None = None) -> None:
         if self._count > SHOWN_NOTICES:
-            _say(f"{self._count - SHOWN_NOTICES:,} further notices")
+            _print_notice(f"{self._count - SHOWN_NOTICES:,} further notices")
         if summary is not None:
-            _say(summary)
+            _print_notice(summary)
 
 
-def _say(line: str) -> None:
+def _print_notice(line: str) -> None:
     """Print a line on stderr; if that is closed, ignore it, since a notice must not stop the stream."""
     with suppress(OSError):
         print(f"ptncn: {line}", file=sys.stderr, flush=True)
@@ -116,10 +116,10 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(**values: Any) -> None:
-        made = {}
+        arguments = {}
         for name, kind in groups.items():
-            made[name] = kind(**{field.name: values.pop(field.name) for field in dataclasses.fields(kind)})
-        command(**made, **values)
+            arguments[name] = kind(**{field.name: values.pop(field.name) for field in dataclasses.fields(kind)})
+        command(**arguments, **values)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -53,20 +53,20 @@ def list_datasets(
     Every file in the cache is read and checked. Embedded datasets need no download.
     """
     with one_line_errors():
-        known = _look_up_all(list(DATASETS.values()))
+        statuses = _look_up_all(list(DATASETS.values()))
     if as_json:
-        typer.echo(json.dumps(list(map(_as_json, known)), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(list(map(_as_json, statuses)), indent=2, ensure_ascii=False))
         return
     table = Table("name", "what", "size", "state", box=None, pad_edge=False)
-    for dataset, status in known:
+    for dataset, status in statuses:
         size = f"{status.bytes / 1e6:.1f} MB" if status.present else ""
         table.add_row(dataset.name, dataset.about, size, str(status))
     Console().print(table)
     typer.echo(f"\nThe cache is {cache_folder()}; set PTNCN_DATA to use another folder.")
 
 
-def _as_json(known: tuple[Dataset, CacheStatus]) -> dict[str, str | int]:
-    dataset, status = known
+def _as_json(entry: tuple[Dataset, CacheStatus]) -> dict[str, str | int]:
+    dataset, status = entry
     return {
         "name": dataset.name,
         "about": dataset.about,
@@ -106,16 +106,16 @@ def verify(
 ) -> None:
     """Read every file and compare its checksum. The exit code is 1 if any is wrong or missing."""
     with one_line_errors():
-        known = _look_up_all(_choose(names or ["all"]))
+        statuses = _look_up_all(_choose(names or ["all"]))
     if not names:
-        known = [(dataset, status) for dataset, status in known if status.present]
-    if not known:
+        statuses = [(dataset, status) for dataset, status in statuses if status.present]
+    if not statuses:
         typer.echo(f"nothing to verify: no dataset is in {cache_folder()}")
-    for dataset, status in known:
+    for dataset, status in statuses:
         for file in status.files:
             state = file.proof.value if file.proof else f"missing; ptncn data fetch {dataset.name}"
             typer.echo(file.problem or f"{file.path}: {state}")
-    raise typer.Exit(0 if all(status.correct for _, status in known) else 1)
+    raise typer.Exit(0 if all(status.correct for _, status in statuses) else 1)
 
 
 @app.command(epilog="Example: ptncn data show letters --out letters.gif --objects 3")
@@ -136,11 +136,11 @@ def show(
 
 
 def _choose(names: list[str]) -> list[Dataset]:
-    wanted = downloads() if names == ["all"] else names
-    for name in wanted:
+    selected = downloads() if names == ["all"] else names
+    for name in selected:
         if name not in downloads():
             raise DataError(unknown("dataset to download", name, downloads()))
-    return [DATASETS[name] for name in wanted]
+    return [DATASETS[name] for name in selected]
 
 
 def _look_up_all(datasets: list[Dataset]) -> list[tuple[Dataset, CacheStatus]]:
@@ -161,8 +161,8 @@ def preview(name: str, out: Path | None, *, split: str, count: int, objects: int
             raise DataError(f"{name} is text, which is printed; leave out --out {out}")
         text = data.text if isinstance(data, TextStream) else data
         return [text.decode(text[i]) for i in range(min(count, len(text)))]
-    shown = 1 if data.continuous else min(count, len(data))
-    x, shape = data.batch(range(shown)).x, data.observation_shape
+    limit = 1 if data.continuous else min(count, len(data))
+    x, shape = data.batch(range(limit)).x, data.observation_shape
     path = out or Path(f"{Path(name).stem}.{'gif' if len(shape) == 2 else 'png'}")
     draw(x, shape, path)
     return [f"{path}: {x.shape[1]} × {x.shape[0]} steps of {name}"]
@@ -176,8 +176,8 @@ def _find(name: str, split: str, objects: int, seed: int) -> SequenceDataset:
     entry = DATASETS[name]
     if split == "train" and "train" not in entry.splits:
         split = entry.splits[0]
-    opened = entry.open(split)
-    return make_videos(opened, name, split, objects=objects, seed=seed) if isinstance(opened, Images) else opened
+    content = entry.open(split)
+    return make_videos(content, name, split, objects=objects, seed=seed) if isinstance(content, Images) else content
 
 
 def draw(x: Tensor, shape: tuple[int, ...], path: Path, *, enlarge: int = 2, milliseconds: int = 100) -> None:

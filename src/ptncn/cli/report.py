@@ -53,5 +53,5 @@ def report(
             line = f"{command} --out {shlex.quote(relative(place))}"
             page = write_report(pages, place, unreadable=gathered.unreadable, command=line)
             typer.echo(f"Wrote {page}, with {len(pages)} experiment{'s' * (len(pages) != 1)}. Open it in a browser.")
-    for line in [*gathered.unreadable, *(why for _, why in gathered.unfinished)]:
+    for line in [*gathered.unreadable, *(reason for _, reason in gathered.unfinished)]:
         note(f"Note: {line}")

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ptncn.cli.common import OPTION_HELP, note, one_line_errors, parse_options, say_how_to_continue, split_names
+from ptncn.cli.common import OPTION_HELP, note, one_line_errors, parse_options, print_resume_command, split_names
 from ptncn.experiments import EXPERIMENTS
 from ptncn.experiments.config import SCALES
 from ptncn.experiments.experiment import Experiment
@@ -93,12 +93,12 @@ def reproduce(
         chosen = [(each, each.specs(scale, **common)) for each in map(EXPERIMENTS.find, names)]
         options = LaunchOptions(out or Path("results") / scale, runs, resume, fresh, checkpoint_every, jobs)
         try:
-            every = [spec for _, specs in chosen for spec in specs]
-            launch(every, options, lambda line: note(line, style="dim"), stop)
+            all_specs = [spec for _, specs in chosen for spec in specs]
+            launch(all_specs, options, lambda line: note(line, style="dim"), stop)
         except (Interrupted, KeyboardInterrupt):
-            say_how_to_continue()
+            print_resume_command()
             raise typer.Exit(130) from None
-        complete = [_show(each, specs, options.out, as_json=as_json) for each, specs in chosen]
+        complete = [_print_results(each, specs, options.out, as_json=as_json) for each, specs in chosen]
     raise typer.Exit(0 if all(complete) else 1)
 
 
@@ -114,7 +114,7 @@ def _arguments(changes: dict[str, int], option: list[str] | None, configs: Path 
     return (*arguments, *(("--configs", str(configs)) if configs else ()))
 
 
-def _show(experiment: Experiment, specs: Sequence[RunSpec], out: Path, *, as_json: bool) -> bool:
+def _print_results(experiment: Experiment, specs: Sequence[RunSpec], out: Path, *, as_json: bool) -> bool:
     """Print an experiment's table; returns whether every run has finished."""
     results = [read_result(spec, out) for spec in specs]
     records = [each for each in results if isinstance(each, Record)]

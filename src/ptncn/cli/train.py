@@ -21,7 +21,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from ptncn import checkpoint
-from ptncn.cli.common import OPTION_HELP, note, one_line_errors, parse_options, say_how_to_continue
+from ptncn.cli.common import OPTION_HELP, note, one_line_errors, parse_options, print_resume_command
 from ptncn.data.registry import trainable
 from ptncn.distributed import DataParallel, Ranks, RanksError, connect
 from ptncn.experiments.config import find_config
@@ -108,7 +108,7 @@ def train(
                 record = perform(spec, partial(_train, out=out), spec.values(), context, out, command=command)
             except (Interrupted, KeyboardInterrupt):
                 if first:
-                    say_how_to_continue()
+                    print_resume_command()
                 raise typer.Exit(130) from None
         if record.status != "finished":
             if record.notes[-1].startswith("RanksError: "):  # all ranks report it; one per host prints it
@@ -222,11 +222,11 @@ def join_ranks(context: RunContext, out: Path, split: str) -> Iterator[tuple[Run
     end_with_parent(LOST)
     if int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)) > 0:
         context = replace(context, resume=True, fresh=False)
-    with connect() as ranks, tempfile.TemporaryDirectory() as elsewhere:
+    with connect() as ranks, tempfile.TemporaryDirectory() as temporary:
         first = ranks.rank == 0
         if not first and context.resume and out.is_dir():  # all ranks must agree on what is finished
-            shutil.copytree(out, elsewhere, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.safetensors"))
+            shutil.copytree(out, temporary, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.safetensors"))
         context = replace(context, group=RankGroup(ranks, split), reporter=Reporter(quiet=not first))
-        yield context, out if first else Path(elsewhere), first
+        yield context, out if first else Path(temporary), first
         if ranks.lost:
             raise typer.Exit(LOST)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ptncn.cli.common import note, one_line_errors, parse_options, say_how_to_continue
+from ptncn.cli.common import note, one_line_errors, parse_options, print_resume_command
 from ptncn.data.registry import trainable
 from ptncn.experiments import EXPERIMENTS
 from ptncn.experiments.config import SCALES
@@ -62,7 +62,7 @@ def tune(
         try:
             tuned = search(study, context, note)
         except Interrupted:
-            say_how_to_continue(resume="")
+            print_resume_command(resume="")
             raise typer.Exit(130) from None
         path = write_tuned(tuned, configs, online=online)
     if as_json:

@@ -92,18 +92,18 @@ def load_sequences(path: str | Path, *, layout: Layout = "NT", size: tuple[int, 
 
     `size`, height and width, scales the frames of a GIF or a folder.
     """
-    place = Path(path)
+    source = Path(path)
     if layout not in get_args(Layout):
         raise ValueError(unknown("layout", layout, get_args(Layout)))
-    if place.is_dir():
-        return ArraySequences(str(path), read_folder(place, size))
-    if not place.is_file():
-        raise DataError(f"{place}: no such file or folder")
-    if place.suffix.lower() == ".gif":
-        return ArraySequences(str(path), [read_gif(place, size)])
-    if place.suffix.lower() == ".npy":
-        return ArraySequences(str(path), read_npy(place, layout))
-    raise DataError(f"{place}: sequences come from a .npy file, an animated .gif or a folder of images")
+    if source.is_dir():
+        return ArraySequences(str(path), read_folder(source, size))
+    if not source.is_file():
+        raise DataError(f"{source}: no such file or folder")
+    if source.suffix.lower() == ".gif":
+        return ArraySequences(str(path), [read_gif(source, size)])
+    if source.suffix.lower() == ".npy":
+        return ArraySequences(str(path), read_npy(source, layout))
+    raise DataError(f"{source}: sequences come from a .npy file, an animated .gif or a folder of images")
 
 
 def read_npy(path: Path, layout: Layout) -> Array:

@@ -230,7 +230,7 @@ def _download(file: RemoteFile, progress: bool, report: Callable[[str], None]) -
     try:
         for url in file.urls:
             try:
-                return _take(file, url, scratch / path.name, progress)
+                return _download_from(file, url, scratch / path.name, progress)
             except (DataError, OSError) as error:  # requests' own errors are OSErrors too
                 reason = str(error).removeprefix(f"{scratch / path.name}: ")
                 failures.append(f"{url}: {reason}")
@@ -242,7 +242,7 @@ def _download(file: RemoteFile, progress: bool, report: Callable[[str], None]) -
     raise DataError(f"{path}: no mirror has the right file: {'; '.join(failures)}")
 
 
-def _take(file: RemoteFile, url: str, part: Path, progress: bool) -> Proof:
+def _download_from(file: RemoteFile, url: str, part: Path, progress: bool) -> Proof:
     """Download to `part`, check it, compress it if the cache does, and move it into the cache."""
     import pooch  # needed only for downloads
 
@@ -326,7 +326,7 @@ def parse_idx(content: bytes, path: Path, axes: int | None = None) -> NDArray[np
     if len(content) < header:
         raise DataError(f"{path}: {len(content)} bytes end within the header of {header} bytes")
     shape = np.frombuffer(content[4:header], ">u4").tolist()
-    promised = header + int(np.prod(shape, dtype=object))
-    if len(content) != promised:
-        raise DataError(f"{path}: the header promises {promised} bytes for {shape}, the file holds {len(content)}")
+    expected = header + int(np.prod(shape, dtype=object))
+    if len(content) != expected:
+        raise DataError(f"{path}: the header promises {expected} bytes for {shape}, the file holds {len(content)}")
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape)

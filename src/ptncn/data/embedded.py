@@ -40,8 +40,8 @@ def digits() -> tuple[Images, Images]:
         grey = Image.fromarray((image * (255 / 16)).astype(np.float32))
         smooth = np.asarray(grey.resize((INK, INK), Image.Resampling.BICUBIC))
         target[margin:-margin, margin:-margin] = smooth.clip(0, 255).round()
-    everything = Images("digits", pixels, small.target.astype(np.uint8))
-    return everything[:-TEST_DIGITS], everything[-TEST_DIGITS:]
+    images = Images("digits", pixels, small.target.astype(np.uint8))
+    return images[:-TEST_DIGITS], images[-TEST_DIGITS:]
 
 
 LETTERS = "ABCDEFGHIJ"

@@ -89,10 +89,10 @@ def choose_split(whole: Images, split: str) -> Images:
         return whole
     boundary = len(whole) - len(whole) // 6
     valid = whole[boundary:]
-    return valid if split == "valid" else _without(whole[:boundary], valid)
+    return valid if split == "valid" else _exclude(whole[:boundary], valid)
 
 
-def _without(images: Images, others: Images) -> Images:
+def _exclude(images: Images, others: Images) -> Images:
     """The images that are not identical to any of the others: NotMNIST contains duplicates."""
     known = {image.tobytes() for image in others.pixels}
     fresh = np.array([image.tobytes() not in known for image in images.pixels])
@@ -174,8 +174,8 @@ class BouncingVideo(SequenceDataset):
         windows = sliding_window_view(video, self.images.pixels.shape[1:], axis=(2, 3), writeable=True)
         frame, sequence = np.ogrid[: self.length, : len(chosen)]
         for k in range(self.objects):
-            place = frame, sequence, rows[..., k], columns[..., k]
-            windows[place] = np.maximum(windows[place], self.images.pixels[chosen[:, k]])
+            position = frame, sequence, rows[..., k], columns[..., k]
+            windows[position] = np.maximum(windows[position], self.images.pixels[chosen[:, k]])
         return video
 
     def _batch(self, indices: NDArray[np.int64]) -> Batch:
@@ -184,7 +184,7 @@ class BouncingVideo(SequenceDataset):
         return Batch(torch.from_numpy(x), None)
 
     def _digest(self) -> str:
-        recipe = {
+        parameters = {
             "generator": "bouncing video 1",
             "images": self.images.sha256,
             "key": self._key,
@@ -194,7 +194,7 @@ class BouncingVideo(SequenceDataset):
             "length": self.length,
             "speed": self.speed,
         }
-        return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()
 
 
 def move(start: NDArray[np.float64], velocity: NDArray[np.float64], length: int) -> NDArray[np.float64]:

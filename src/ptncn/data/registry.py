@@ -105,10 +105,10 @@ def describe_data(name: str) -> Dataset:
         raise ValueError(unknown("data", name, trainable()) + "; or a .npy file, a GIF or a folder")
     frames = load_sequences(name).batch([0]).x
     kind = "video" if frames.min() >= 0 and frames.max() <= 1 else "other"
-    return Dataset(name=name, label=Path(name).name, about="your own file", kind=kind, load=_own)
+    return Dataset(name=name, label=Path(name).name, about="your own file", kind=kind, load=_load_user_file)
 
 
-def _own(dataset: Dataset, split: str) -> SequenceDataset:
+def _load_user_file(dataset: Dataset, split: str) -> SequenceDataset:
     return load_sequences(dataset.name)
 
 
@@ -118,10 +118,10 @@ def load_images(name: str, split: str = "train") -> Images:
     >>> load_images("digits", "test").pixels.shape
     (297, 28, 28)
     """
-    opened = DATASETS.find(name).open(split)
-    if not isinstance(opened, Images):
+    content = DATASETS.find(name).open(split)
+    if not isinstance(content, Images):
         raise ValueError(f"dataset: expected one of images, got {name!r}")
-    return opened
+    return content
 
 
 def bouncing(
@@ -239,11 +239,11 @@ class Splits:
         return self._open("test")
 
     def _open(self, split: Split) -> SequenceDataset:
-        opened = self.entry.open(split)
-        if not isinstance(opened, Images):
-            return opened
+        content = self.entry.open(split)
+        if not isinstance(content, Images):
+            return content
         size = self.sizes[SPLITS.index(split)]
-        return make_videos(opened, self.source, split, size=size, objects=self.objects, canvas=self.canvas)
+        return make_videos(content, self.source, split, size=size, objects=self.objects, canvas=self.canvas)
 
 
 def open_splits(

@@ -48,9 +48,9 @@ class Text(SequenceDataset):
         kept = [(number, line) for number, line in kept if line]
         if not kept:
             raise DataError(f"{name}: expected at least one line with symbols")
-        everything = "".join(line for _, line in kept)
+        symbols = "".join(line for _, line in kept)
         self.name = name
-        self.vocabulary = "".join(sorted(set(everything))) if vocabulary is None else vocabulary
+        self.vocabulary = "".join(sorted(set(symbols))) if vocabulary is None else vocabulary
         if len(set(self.vocabulary)) != len(self.vocabulary):
             raise ValueError(f"vocabulary: expected each symbol once, got {self.vocabulary!r}")
         self.space = space
@@ -58,10 +58,10 @@ class Text(SequenceDataset):
         self.lengths = np.array([len(line) for _, line in kept])
         """(N,) symbols in each sequence."""
         self._ends = np.cumsum(self.lengths)
-        self._ids = self._encode(everything, [number for number, _ in kept])
+        self._ids = self._encode(symbols, [number for number, _ in kept])
 
-    def _encode(self, everything: str, line_numbers: list[int]) -> NDArray[np.integer]:
-        points = np.frombuffer(everything.encode("utf-32-le"), np.uint32)
+    def _encode(self, symbols: str, line_numbers: list[int]) -> NDArray[np.integer]:
+        points = np.frombuffer(symbols.encode("utf-32-le"), np.uint32)
         table = np.full(int(points.max()) + 1, -1)
         for number, symbol in enumerate(self.vocabulary):
             if ord(symbol) < len(table):
@@ -71,7 +71,7 @@ class Text(SequenceDataset):
             first = int(np.argmax(ids < 0))
             line = line_numbers[int(np.searchsorted(self._ends, first, side="right"))]
             raise DataError(
-                f"{self.name}, line {line}: the symbol {everything[first]!r} is not in the vocabulary of "
+                f"{self.name}, line {line}: the symbol {symbols[first]!r} is not in the vocabulary of "
                 f"{self.input_size} symbols {self.vocabulary!r}"
             )
         return ids.astype(np.min_scalar_type(self.input_size))
@@ -142,8 +142,8 @@ class Text(SequenceDataset):
         starts = self._ends[indices] - lengths
         ids = self._ids[np.where(mask, starts + time, 0)]
         x = self._one_hot(ids).x
-        there = torch.from_numpy(mask)
-        return Batch(x.mul_(there[..., None]), there)
+        observed = torch.from_numpy(mask)
+        return Batch(x.mul_(observed[..., None]), observed)
 
     def _one_hot(self, ids: NDArray[np.integer]) -> Batch:
         x = torch.zeros(*ids.shape, self.input_size)

@@ -49,18 +49,18 @@ def total_errors(record: Record) -> dict[str, float]:
 
 def headline(record: Record) -> str:
     """The main result."""
-    errors, won = total_errors(record), [winner(part["all"]) for part in record["parts"]]
-    counts = {name: won.count(name) for name in (PTNCN, LSTM)}
+    errors, winners = total_errors(record), [winner(part["all"]) for part in record["parts"]]
+    counts = {name: winners.count(name) for name in (PTNCN, LSTM)}
     best = max(counts, key=lambda name: counts[name])
     other = LSTM if best == PTNCN else PTNCN
     if counts[best] == counts[other]:
         result = "Neither learner was clearly better"
-    elif counts[best] == len(won):
-        result = f"The {NAMES[best]} predicted better in all {len(won)} parts of the stream"
+    elif counts[best] == len(winners):
+        result = f"The {NAMES[best]} predicted better in all {len(winners)} parts of the stream"
     else:
-        result = f"The {NAMES[best]} predicted better in {counts[best]} of the {len(won)} parts of the stream"
-        rest = {f"the {NAMES[other]}": counts[other], "neither": won.count(None)}
-        result += "".join(f", {who} in {number}" for who, number in rest.items() if number)
+        result = f"The {NAMES[best]} predicted better in {counts[best]} of the {len(winners)} parts of the stream"
+        rest = {f"the {NAMES[other]}": counts[other], "neither": winners.count(None)}
+        result += "".join(f", {learner} in {number}" for learner, number in rest.items() if number)
     return (
         f"**{result}.** Over the whole stream the squared error per frame is {errors[PTNCN]:.1f} for the "
         f"{NAMES[PTNCN]}, {errors[LSTM]:.1f} for the {NAMES[LSTM]} and {errors['copy']:.1f} for repeating the last "
@@ -104,9 +104,10 @@ def returning(record: Record) -> str:
     clauses = []
     for name in (PTNCN, LSTM):
         start, end, now = (part[name] / part["copy"] for part in (then["first"], then["last"], again["first"]))
-        how = "better than" if now < end * (1 - TIE) else "worse than" if now > end * (1 + TIE) else "as well as"
+        comparison = "better than" if now < end * (1 - TIE) else "worse than" if now > end * (1 + TIE) else "as well as"
         clauses.append(
-            f"the {NAMES[name]} starts at {now:.0%}, {how} it had ended ({end:.0%}; it first began at {start:.0%})"
+            f"the {NAMES[name]} starts at {now:.0%}, {comparison} it had ended "
+            f"({end:.0%}; it first began at {start:.0%})"
         )
     return f"**When the {then['dataset']} return**, {'; '.join(clauses)}, all relative to repeating the last frame."
 
@@ -114,12 +115,12 @@ def returning(record: Record) -> str:
 def frozen(record: Record) -> str:
     """Errors on the second dataset before learning it."""
     datasets, evaluations = record["datasets"], record["evaluations"]
-    place = datasets.index(record["stream"][1])
-    ptncn, lstm = (evaluations[name][1][place] for name in (PTNCN, LSTM))
+    column = datasets.index(record["stream"][1])
+    ptncn, lstm = (evaluations[name][1][column] for name in (PTNCN, LSTM))
     return (
         f"**Never seen before.** After learning only {record['stream'][0]}, with weights frozen, the error on "
-        f"{datasets[place]} is {ptncn:.1f} for the {NAMES[PTNCN]}, {lstm:.1f} for the {NAMES[LSTM]} and "
-        f"{evaluations['copy'][0][place]:.1f} for repeating the last frame."
+        f"{datasets[column]} is {ptncn:.1f} for the {NAMES[PTNCN]}, {lstm:.1f} for the {NAMES[LSTM]} and "
+        f"{evaluations['copy'][0][column]:.1f} for repeating the last frame."
     )
 
 
@@ -139,16 +140,16 @@ def correcting(record: Record) -> str:
 def forgetting(record: Record) -> str:
     """The change of the error on the first dataset while others were learnt."""
     dataset = record["stream"][0]
-    place, away = record["datasets"].index(dataset), len(record["stream"]) - 1
+    column, away = record["datasets"].index(dataset), len(record["stream"]) - 1
     clauses = []
     for name in (PTNCN, LSTM):
-        before, after = record["evaluations"][name][1][place], record["evaluations"][name][away][place]
-        how = (
+        before, after = record["evaluations"][name][1][column], record["evaluations"][name][away][column]
+        outcome = (
             "forgot nothing"
             if after <= before * (1 + TIE)
             else f"forgot some, with {after / before - 1:.0%} more error"
         )
-        clauses.append(f"the {NAMES[name]} {how} ({before:.1f}, then {after:.1f})")
+        clauses.append(f"the {NAMES[name]} {outcome} ({before:.1f}, then {after:.1f})")
     between = " and ".join(record["stream"][1:away])
     return f"**Forgetting.** Error on unseen {dataset}, before and after learning {between}: {'; '.join(clauses)}."
 
@@ -168,9 +169,9 @@ def lstm_wins(record: Record) -> str:
     """Every comparison that the LSTM won."""
     clauses = []
     for name, part in zip(part_names(record), record["parts"], strict=True):
-        for span, words in (("all", "all of"), ("first", "the first frames of"), ("last", "the last frames of")):
+        for span, phrase in (("all", "all of"), ("first", "the first frames of"), ("last", "the last frames of")):
             if winner(part[span]) == LSTM:
-                clauses.append(f"{words} {name}")
+                clauses.append(f"{phrase} {name}")
     evaluated = [winner(pair) for pair in evaluation_pairs(record)]
     return (
         f"While learning, the {NAMES[LSTM]} was better in {len(clauses) or 'none'} of {3 * len(record['parts'])} "
@@ -183,9 +184,9 @@ def lstm_wins(record: Record) -> str:
 def evaluation_pairs(record: Record) -> list[dict[str, float]]:
     """Errors of both learners in every evaluation after the first part or later."""
     return [
-        {name: record["evaluations"][name][row][place] for name in (PTNCN, LSTM)}
+        {name: record["evaluations"][name][row][column] for name in (PTNCN, LSTM)}
         for row in range(1, len(record["stream"]) + 1)
-        for place in range(len(record["datasets"]))
+        for column in range(len(record["datasets"]))
     ]
 
 

@@ -338,8 +338,8 @@ def error_table(record: Record) -> Table:
     rows = []
     for name, part in zip(narrative.part_names(record), record["parts"], strict=True):
         spans = {"all": name, "first": f"– first {record['first']:,}", "last": f"– last {record['last']:,}"}
-        for span, words in spans.items():
-            rows.append([words, *(f"{part[span][each]:.1f}" for each in (PTNCN, LSTM, "copy"))])
+        for span, label in spans.items():
+            rows.append([label, *(f"{part[span][each]:.1f}" for each in (PTNCN, LSTM, "copy"))])
     both = [record["learners"][name] for name in (PTNCN, LSTM)]
     rows.append(["weights", *(f"{each['weights']:,}" for each in both), "–"])
     rows.append(["ms per frame", *(f"{each['milliseconds']:.2f}" for each in both), "–"])

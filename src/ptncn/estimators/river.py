@@ -108,7 +108,7 @@ class PTNCNForecaster(TargetEstimator, Forecaster):
             raise ValueError(f"xs: expected {horizon} rows, one per step, got {len(xs)}")
         if self._with_features:
             ahead = [numbers_of("x", x) for x in islice(xs, horizon)] if xs is not None else [{}] * horizon
-            rows = self._expect(ahead)
+            rows = self._predict_targets(ahead)
         elif self._rows.predictor is not None:
             rows = [self._rows.named("y", values) for values in self._rows.predictor.forecast(horizon)]
         else:
@@ -158,7 +158,7 @@ class PTNCNRegressor(TargetEstimator, base.MultiTargetRegressor):
         self._learn(numbers_of("x", x), numbers_of("y", y))
 
     def predict_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
-        return self._expect([numbers_of("x", x)])[0]
+        return self._predict_targets([numbers_of("x", x)])[0]
 
 
 class PTNCNAnomalyDetector(SequenceEstimator, base.AnomalyDetector):
@@ -318,9 +318,9 @@ class StreamForecaster(Forecaster):
             self._single = not isinstance(y, Mapping)
         if self.by is not None:
             row[KEY] = str((x or {})[self.by])
-        moment = next((value for value in (x or {}).values() if isinstance(value, datetime)), None)
-        if moment is not None:
-            row[TIME] = moment.isoformat(" ")
+        time = next((value for value in (x or {}).values() if isinstance(value, datetime)), None)
+        if time is not None:
+            row[TIME] = time.isoformat(" ")
         if self._stream is None:
             self._targets = {_column_of(key): key[1] for key in sorted(targets, key=str)}
             self._stream = self._make_stream(row)
@@ -347,15 +347,15 @@ class StreamForecaster(Forecaster):
 
     def _read(self, result: Forecast | None, step: int, with_interval: bool) -> dict[Any, Any]:
         """The targets at one step; 0 with an unbounded interval before anything is learnt."""
-        found: dict[Any, Any] = {}
+        row: dict[Any, Any] = {}
         for index, name in enumerate(self._targets.values() or (None,)):
             parts = () if result is None else (result.entries, result.lower, result.upper)
             mean, lower, upper = [float(part[step, index]) for part in parts] or (math.nan,) * 3
             if with_interval:
-                found[name] = Interval(-math.inf if lower != lower else lower, math.inf if upper != upper else upper)
+                row[name] = Interval(-math.inf if lower != lower else lower, math.inf if upper != upper else upper)
             else:
-                found[name] = 0.0 if mean != mean else mean
-        return found
+                row[name] = 0.0 if mean != mean else mean
+        return row
 
     def _make_stream(self, row: Mapping[str, Any]) -> Stream:
         options: dict[str, Any] = {

@@ -185,18 +185,20 @@ class TargetEstimator(SequenceEstimator):
     features of the next one.
     """
 
-    _owed: Row | None = None
+    _last_targets: Row | None = None
     """The targets of the last row, which the learner sees together with the next features."""
 
     def _learn(self, features: Row, targets: Row) -> None:
         self._rows.admit(features, targets)
-        self._rows.observe({**features, **(self._owed or {})}, learn=True)
-        self._owed = targets
+        self._rows.observe({**features, **(self._last_targets or {})}, learn=True)
+        self._last_targets = targets
 
-    def _expect(self, features: Sequence[Row]) -> list[dict[Any, float]]:
+    def _predict_targets(self, features: Sequence[Row]) -> list[dict[Any, float]]:
         """Predict the targets of future rows from their features; each prediction is fed back as if observed."""
         ahead = [*features, {}]
-        ahead[0] = {**ahead[0], **(self._owed or {})}
+        ahead[0] = {**ahead[0], **(self._last_targets or {})}
         with self._rows.branch() as rows:
-            guesses = [guess for row in ahead if (guess := rows.observe(row, learn=False)) is not None]
-        return [self._rows.named("y", guess.prediction) for guess in guesses[1:]] or [{} for _ in features]
+            predictions = [prediction for row in ahead if (prediction := rows.observe(row, learn=False)) is not None]
+        return [self._rows.named("y", prediction.prediction) for prediction in predictions[1:]] or [
+            {} for _ in features
+        ]

@@ -113,9 +113,9 @@ class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  
         elif (targets is not None) != self._with_targets or (
             targets is not None and targets.shape[1] != self.n_outputs_
         ):
-            given = "none" if targets is None else str(targets.shape[1])
+            got = "none" if targets is None else str(targets.shape[1])
             known = str(self.n_outputs_) if self._with_targets else "none"
-            raise ValueError(f"y: expected as many columns as before, {known}, got {given}")
+            raise ValueError(f"y: expected as many columns as before, {known}, got {got}")
         self._learn(rows, targets)
         return self
 
@@ -127,9 +127,9 @@ class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  
         expected = np.empty((len(rows) + 1, self.n_outputs_))
         with self._predictor.branch() as predictor:
             for i, features in enumerate([*rows, unknown[: rows.shape[1]]]):
-                shown = np.concatenate((self._owed if i == 0 else unknown[: len(self._owed)], features))
-                guess = predictor.observe(shown, learn=False).prediction[: self.n_outputs_]
-                expected[i] = np.where(np.isnan(guess), 0.0, guess)
+                row = np.concatenate((self._last_targets if i == 0 else unknown[: len(self._last_targets)], features))
+                prediction = predictor.observe(row, learn=False).prediction[: self.n_outputs_]
+                expected[i] = np.where(np.isnan(prediction), 0.0, prediction)
         predictions: Vector = expected[1:]
         return predictions[:, 0] if self._flat else predictions
 
@@ -167,9 +167,9 @@ class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  
         """Build a learner for the targets and the columns of X, in this order."""
         self._with_targets = targets is not None
         self._flat = self._with_targets and self._flat
-        owed = 0 if targets is None else targets.shape[1]
-        self.n_outputs_ = owed or self.n_features_in_
-        self._width = owed + self.n_features_in_
+        count = 0 if targets is None else targets.shape[1]
+        self.n_outputs_ = count or self.n_features_in_
+        self._width = count + self.n_features_in_
         self._target = self.target or (TARGET if targets is None else "level")
         unscaled = np.zeros(self._width, dtype=bool)
         self.learner_ = default_learner(
@@ -181,7 +181,7 @@ class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  
             options=self.options,
         )
         self._predictor = Predictor(self.learner_, self._target, unscaled)
-        self._owed = np.full(owed, np.nan)
+        self._last_targets = np.full(count, np.nan)
 
     def _rewind(self) -> None:
         """Begin a new sequence with the same learner and scales."""
@@ -189,13 +189,13 @@ class PTNCNSequenceRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  
         self.learner_.end(self._predictor.state)
         self._predictor = Predictor(self.learner_, self._target, np.zeros(self._width, dtype=bool))
         self._predictor.scaler = scaler
-        self._owed = np.full(len(self._owed), np.nan)
+        self._last_targets = np.full(len(self._last_targets), np.nan)
 
     def _learn(self, rows: Vector, targets: Vector | None) -> None:
         for i, features in enumerate(rows):
-            self._predictor.observe(np.concatenate((self._owed, features)), learn=True)
+            self._predictor.observe(np.concatenate((self._last_targets, features)), learn=True)
             if targets is not None:
-                self._owed = targets[i]
+                self._last_targets = targets[i]
 
 
 class StreamRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -274,9 +274,9 @@ class StreamRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
         check_is_fitted(self)
         rows = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
         known = [dict(zip(self._names("x", rows), row, strict=True)) for row in rows.tolist()]
-        made = self.stream_.forecast(len(rows), features=known)
-        mean = np.where(np.isnan(made.entries), 0.0, made.entries)
-        parts = (mean, made.lower, made.upper) if return_interval else (mean,)
+        result = self.stream_.forecast(len(rows), features=known)
+        mean = np.where(np.isnan(result.entries), 0.0, result.entries)
+        parts = (mean, result.lower, result.upper) if return_interval else (mean,)
         shaped = tuple(part[:, 0] if self._flat else part for part in parts)
         return shaped if return_interval else shaped[0]
 
@@ -326,5 +326,5 @@ class StreamRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
         return {**state, "stream_": state["stream_"].to_bytes()} if "stream_" in state else state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        made = {"stream_": Stream.from_bytes(state["stream_"])} if "stream_" in state else {}
-        super().__setstate__({**state, **made})
+        restored = {"stream_": Stream.from_bytes(state["stream_"])} if "stream_" in state else {}
+        super().__setstate__({**state, **restored})

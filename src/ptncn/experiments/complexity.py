@@ -127,8 +127,8 @@ def exponent(sizes: Sequence[int], values: Sequence[float]) -> float:
 
 
 def cells(record: Record) -> Cells:
-    wanted = ("time_exponent_units", "memory_exponent_units", "time_exponent_length", "memory_exponent_length")
-    table: Cells = {name: {"": record.metrics[name]} for name in wanted}
+    names = ("time_exponent_units", "memory_exponent_units", "time_exponent_length", "memory_exponent_length")
+    table: Cells = {name: {"": record.metrics[name]} for name in names}
     largest = max(record.metrics["units"], key=int)
     table["ms_a_step"] = {f"{largest} units": record.metrics["units"][largest]["seconds_a_step"] * 1e3}
     if "time_exponent_layers" in record.metrics:

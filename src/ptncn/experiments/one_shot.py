@@ -44,10 +44,10 @@ def tasks(data: str) -> list[str]:
 
 def sgd_options(learner: str) -> dict[str, Any]:
     """Plain SGD. As in the paper's training, updates are rescaled to norm 1, or gradients are clipped at 1."""
-    wanted = {"optimizer": "sgd", "lr": STEP_SIZE}
+    options = {"optimizer": "sgd", "lr": STEP_SIZE}
     if "clip" in option_names(learner):
-        return {**wanted, "clip": 1.0}
-    return {**wanted, "rescale": "unit", "reduction": "sum", "schedule": None}
+        return {**options, "clip": 1.0}
+    return {**options, "rescale": "unit", "reduction": "sum", "schedule": None}
 
 
 def with_sgd(learner: Learner) -> Learner:

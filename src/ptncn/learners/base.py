@@ -220,8 +220,8 @@ class RecurrentLearner(nn.Module):
 
 def scored_rows(state: State, mask: Tensor | None, like: Tensor) -> Tensor:
     """(B,) bool: which rows this step is scored on."""
-    some, rows = state.scored(mask)
-    return torch.full((state.batch_size,), some, device=like.device) if rows is None else rows
+    any_row, rows = state.scored(mask)
+    return torch.full((state.batch_size,), any_row, device=like.device) if rows is None else rows
 
 
 def keep_masked(mask: Tensor | None, new: Hidden, old: Hidden) -> Hidden:
@@ -261,9 +261,9 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tree: Mapping[str, Any])
         for weight in group["params"]:
             weight.grad = torch.zeros_like(weight)
     copied.step()
-    wanted = copied.state_dict()["state"]
+    reference = copied.state_dict()["state"]
     for index, moments in tree["state"].items():
-        expected = {name: _shape(value) for name, value in wanted.get(index, {}).items()}
+        expected = {name: _shape(value) for name, value in reference.get(index, {}).items()}
         got = {name: _shape(value) for name, value in moments.items()}
         if expected != got:
             raise ValueError(f"optimizer.state.{index}: expected {expected}, got {got}")

@@ -50,13 +50,13 @@ def search_lru(trial: Any) -> dict[str, Any]:
     return {**search_gradient(trial), "layers": trial.suggest_categorical("layers", [1, 2])}
 
 
-def first_steps(usual: Options, name: str = "lr") -> list[dict[str, Any]]:
+def first_steps(defaults: Options, name: str = "lr") -> list[dict[str, Any]]:
     """The defaults, then smaller and larger steps.
 
     >>> [round(point["lr"], 4) for point in first_steps({"lr": 0.001})]
     [0.001, 0.0003, 0.003, 0.0001, 0.01]
     """
-    return [{**usual, name: float(f"{usual['lr'] * factor:.3g}")} for factor in (1, 0.3, 3, 0.1, 10)]
+    return [{**defaults, name: float(f"{defaults['lr'] * factor:.3g}")} for factor in (1, 0.3, 3, 0.1, 10)]
 
 
 NETWORK_CHOICES = {
@@ -107,12 +107,12 @@ def _ptncn() -> Entry:
             "error_lr_factor": trial.suggest_categorical("error_lr_factor", [0.01, 0.1, 1.0]),
         }
 
-    def first_points(usual: Options) -> list[dict[str, Any]]:
+    def first_points(defaults: Options) -> list[dict[str, Any]]:
         """Smaller and larger steps, and the other rule for E."""
-        if "lr" not in usual:
+        if "lr" not in defaults:
             return []
         unset = {"beta": 0.15, "gamma": 0.0, "lam": 0.0, "error_rule": "fixed", "error_lr_factor": 1.0}
-        point = {"optimizer": "sgd", **unset, **usual}
+        point = {"optimizer": "sgd", **unset, **defaults}
         points = first_steps(point, name=f"lr_{point['optimizer']}")
         other = "fixed" if point["error_rule"] == "transpose" else "transpose"
         return [points[0], {**points[0], "error_rule": other}, *points[1:]]

@@ -121,11 +121,11 @@ class FuturePredictor(UnrollingLearner):
         scored = torch.stack(state.scored_at[split:]) if len(state.xs) > split else None  # (t, B)
         if scored is None or not scored.any():
             return None
-        hidden, shown = state.before[0], torch.zeros_like(state.last)
+        hidden, last_frame = state.before[0], torch.zeros_like(state.last)
         for x, mask in zip(state.xs[:split], state.masks[:split], strict=True):
             hidden = keep_masked(mask, self.cell(x, hidden), hidden)
-            (shown,) = keep_masked(mask, (x,), (shown,))
-        logits = self.readout(self._decode(self.decoder, hidden, shown, state.xs[split:], state.masks[split:]))
+            (last_frame,) = keep_masked(mask, (x,), (last_frame,))
+        logits = self.readout(self._decode(self.decoder, hidden, last_frame, state.xs[split:], state.masks[split:]))
         nll = self.output.nll(logits, torch.stack(state.xs[split:]))
         loss: Tensor = torch.where(scored, nll, 0.0).sum() / (scored.any(1).sum() * state.batch_size)
         return loss + self.reconstruction_loss(hidden, state, split)
@@ -138,13 +138,13 @@ class FuturePredictor(UnrollingLearner):
         return frame if self.conditional else torch.zeros_like(frame)
 
     def _decode(
-        self, decoder: Cell, hidden: Hidden, shown: Tensor, xs: list[Tensor], masks: list[Tensor | None]
+        self, decoder: Cell, hidden: Hidden, last_frame: Tensor, xs: list[Tensor], masks: list[Tensor | None]
     ) -> Tensor:
         """(t, B, H) the decoder's visible states, each before the frame that it predicts is fed in."""
         visible = []
         for x, mask in zip(xs, masks, strict=True):
-            hidden = keep_masked(mask, decoder(self._decoder_input(shown), hidden), hidden)
-            (shown,) = keep_masked(mask, (x,), (shown,))
+            hidden = keep_masked(mask, decoder(self._decoder_input(last_frame), hidden), hidden)
+            (last_frame,) = keep_masked(mask, (x,), (last_frame,))
             visible.append(hidden[0])
         return torch.stack(visible)
 

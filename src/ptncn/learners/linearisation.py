@@ -37,22 +37,22 @@ class MicroStep:
 
     def push(self, tangent: Tensor) -> Tensor:
         """(B, R, H) the tangent of s' for a tangent (B, R, H) of s."""
-        seeing, H, _ = self.recurrent.shape
-        da = (tangent[:, 0] @ self.recurrent.view(-1, H).T).view(-1, 1, seeing, H)  # (B, 1, G', H)
-        return (self.slopes[:, :, :seeing] * da).sum(2) + (self.carry * tangent[:, None]).sum(2)  # (B, R, H)
+        gates, H, _ = self.recurrent.shape
+        da = (tangent[:, 0] @ self.recurrent.view(-1, H).T).view(-1, 1, gates, H)  # (B, 1, G', H)
+        return (self.slopes[:, :, :gates] * da).sum(2) + (self.carry * tangent[:, None]).sum(2)  # (B, R, H)
 
     def pull(self, adjoint: Tensor) -> tuple[Tensor, Tensor]:
         """(B, G, H) and (B, R, H) the adjoints of a and of s for an adjoint (B, R, H) of s'."""
-        seeing, H, _ = self.recurrent.shape
+        gates, H, _ = self.recurrent.shape
         grad_a = (self.slopes * adjoint[:, :, None]).sum(1)  # (B, G, H)
         grad_s = (self.carry * adjoint[:, :, None]).sum(1)  # (B, R, H)
-        grad_s[:, 0] += grad_a[:, :seeing].flatten(1) @ self.recurrent.view(-1, H)  # (B, H) = (B, G'H) @ (G'H, H)
+        grad_s[:, 0] += grad_a[:, :gates].flatten(1) @ self.recurrent.view(-1, H)  # (B, H) = (B, G'H) @ (G'H, H)
         return grad_a, grad_s
 
     def dense(self) -> Tensor:
         """(B, R, H, H) of s'[r] to h: the part of the transition that is not diagonal."""
-        seeing = len(self.recurrent)
-        jacobian = torch.einsum("brgi,gij->brij", self.slopes[:, :, :seeing], self.recurrent).contiguous()
+        gates = len(self.recurrent)
+        jacobian = torch.einsum("brgi,gij->brij", self.slopes[:, :, :gates], self.recurrent).contiguous()
         jacobian.diagonal(dim1=2, dim2=3).add_(self.carry[:, :, 0])
         return jacobian
 

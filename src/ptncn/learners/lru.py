@@ -126,7 +126,7 @@ class LRU(Cell):
             after += h
         return (normalise(stream), *after), inputs
 
-    def again(self, x: Tensor, hidden: Hidden) -> tuple[Tensor, list[Pair]]:
+    def recompute(self, x: Tensor, hidden: Hidden) -> tuple[Tensor, list[Pair]]:
         """Recompute the visible state of the last step, differentiable in all but the recurrences, and the states of
         the layers. A state depends on its current input; its past is a constant."""
         stream = linear(x, self.embedding)
@@ -135,8 +135,8 @@ class LRU(Cell):
             re, im = pair(hidden, number)
             if number:
                 u = normalise(stream)
-                held = linear(u, (torch.exp(layer.scale).repeat(2)[:, None] * layer.input_weight).detach())
-                d_re, d_im = (held - held.detach()).chunk(2, dim=1)  # zero, with a derivative
+                linear_part = linear(u, (torch.exp(layer.scale).repeat(2)[:, None] * layer.input_weight).detach())
+                d_re, d_im = (linear_part - linear_part.detach()).chunk(2, dim=1)  # zero, with a derivative
                 h = (re + d_re, im + d_im)
             else:
                 u, h = stream, (re.detach().requires_grad_(), im.detach().requires_grad_())
@@ -242,8 +242,8 @@ class LRURTRL(ForwardMode):
             turn = rows(mask, real, 1.0), rows(mask, imaginary, 0.0)  # (B, H) each
             before = rows(mask, torch.stack(pair(state.hidden, number), dim=1), 0.0)  # (B, 2, H)
             driven = rows(mask, torch.stack(layer.drive(u), dim=1), 0.0)
-            rotation_traces.append(turned(state.rotation_traces[number], turn) + before)
-            scale_traces.append(turned(state.scale_traces[number], turn) + driven)
+            rotation_traces.append(rotate(state.rotation_traces[number], turn) + before)
+            scale_traces.append(rotate(state.scale_traces[number], turn) + driven)
             kept = state.input_traces[number]
             if self.credit == "trace":
                 advance_complex(kept, turn, rows(mask, torch.exp(layer.scale).expand(len(x), -1), 0.0), u)
@@ -259,20 +259,20 @@ class LRURTRL(ForwardMode):
         assert state.x is not None
         present = {name: weight for name, weight in self.cell.named_parameters() if not is_recurrent(name)}
         with torch.enable_grad():
-            visible, states = self.cell.again(state.x, state.hidden)
-            wanted = [*present.values(), *(part for h in states for part in h)]
-            gradients = torch.autograd.grad(visible, wanted, adjoint)
+            visible, states = self.cell.recompute(state.x, state.hidden)
+            variables = [*present.values(), *(part for h in states for part in h)]
+            gradients = torch.autograd.grad(visible, variables, adjoint)
         gradient = dict(zip(present, gradients, strict=False))
         state_gradients = gradients[len(present) :]
         for number, layer in enumerate(self.cell.stack):
             g = torch.stack(state_gradients[2 * number : 2 * number + 2], dim=1)  # (B, 2, H)
-            own = self._of_recurrence(layer, g, state, number)
+            own = self._recurrence_gradient(layer, g, state, number)
             gradient |= {f"layers.{number}.{name}": value for name, value in own.items()}
         return gradient
 
-    def _of_recurrence(self, layer: LRULayer, g: Tensor, state: LRUState, number: int) -> dict[str, Tensor]:
+    def _recurrence_gradient(self, layer: LRULayer, g: Tensor, state: LRUState, number: int) -> dict[str, Tensor]:
         """The gradient by λ, s and B; g (B, 2, H) is that by Re h and Im h."""
-        rotated = turned(state.rotation_traces[number], layer.rotation())  # dh/d log λ
+        rotated = rotate(state.rotation_traces[number], layer.rotation())  # dh/d log λ
         traces = state.input_traces[number]
         if self.credit == "trace":
             grad_input = contract_complex(g, traces)
@@ -299,7 +299,7 @@ def is_recurrent(name: str) -> bool:
     return name.rpartition(".")[2] in ("decay", "angle", "scale", "input_weight")
 
 
-def turned(trace: Tensor, turn: Pair) -> Tensor:
+def rotate(trace: Tensor, turn: Pair) -> Tensor:
     """(B, 2, H) the complex product of a trace (B, 2, H) and λ (H,) or (B, H)."""
     (re, im), (real, imaginary) = trace.unbind(1), turn
     return torch.stack([real * re - imaginary * im, real * im + imaginary * re], dim=1)
@@ -314,14 +314,14 @@ def advance_complex(trace: Tensor, turn: Pair, scale: Tensor, u: Tensor) -> None
     units = max(1, WORKSPACE // (3 * m * trace.element_size()))
     batch = max(1, units // H)
     for b in range(0, B, batch):
-        some = slice(b, b + batch)
+        batch_rows = slice(b, b + batch)
         for i in range(0, H, units):
-            these = slice(i, i + units)
-            re, im = trace[some, :, these].unbind(1)  # (b, i, m) each
-            real, imaginary = (part[some, these, None] for part in turn)
-            lost = imaginary * im
+            unit_range = slice(i, i + units)
+            re, im = trace[batch_rows, :, unit_range].unbind(1)  # (b, i, m) each
+            real, imaginary = (part[batch_rows, unit_range, None] for part in turn)
+            product = imaginary * im
             im.mul_(real).addcmul_(imaginary, re)
-            re.mul_(real).sub_(lost).addcmul_(scale[some, these, None], u[some, None])
+            re.mul_(real).sub_(product).addcmul_(scale[batch_rows, unit_range, None], u[batch_rows, None])
 
 
 def contract_complex(g: Tensor, trace: Tensor) -> Tensor:

@@ -75,7 +75,7 @@ and 16.0 GB may be used. The largest hidden size that fits is 335; lstm-uoro and
             "dtype": dtype,
             "depth": depth,
         }
-        self.refuse_what_does_not_fit(memory_limit, batch_size=1, **sizes)
+        self.check_memory(memory_limit, batch_size=1, **sizes)
         super().__init__(**sizes, **common)
         self.memory_limit, self._sizes = memory_limit, sizes
 
@@ -101,7 +101,7 @@ and 16.0 GB may be used. The largest hidden size that fits is 335; lstm-uoro and
         return {**super().options(), "memory_limit": self.memory_limit}
 
     def begin_state(self, batch_size: int) -> RecurrentState:
-        self.refuse_what_does_not_fit(self.memory_limit, batch_size=batch_size, **self._sizes)
+        self.check_memory(self.memory_limit, batch_size=batch_size, **self._sizes)
         return super().begin_state(batch_size)
 
     def carries(self, state: RTRLState) -> bool:
@@ -110,14 +110,14 @@ and 16.0 GB may be used. The largest hidden size that fits is 335; lstm-uoro and
     def contract(self, adjoint: Tensor, state: RTRLState) -> list[Tensor]:
         gradients = []
         for influence in state.influence:
-            of_h = influence[:, 0].flatten(2)  # (B, H, Qm)
-            product = torch.bmm(adjoint[:, None], of_h).sum((0, 1))  # (Qm,)
+            influence_on_h = influence[:, 0].flatten(2)  # (B, H, Qm)
+            product = torch.bmm(adjoint[:, None], influence_on_h).sum((0, 1))  # (Qm,)
             gradients.append(product.view(influence.shape[3:]))
         return gradients
 
     def carry(self, linear: Linearisation, state: RTRLState, mask: Tensor | None) -> None:
         if state.influence:
-            self._through_the_transition(linear, state.influence, mask)
+            self._apply_transition(linear, state.influence, mask)
         else:
             state.influence = self._zeros(state.batch_size)
         for k, (influence, group) in enumerate(zip(state.influence, linear.groups, strict=True)):
@@ -136,9 +136,7 @@ and 16.0 GB may be used. The largest hidden size that fits is 335; lstm-uoro and
         units = (batch_size, self.cell.parts, self.hidden_size)
         return tuple(self.readout.weight.new_zeros(*units, *shape) for shape in group_shapes(**sizes))
 
-    def _through_the_transition(
-        self, linear: Linearisation, influences: tuple[Tensor, ...], mask: Tensor | None
-    ) -> None:
+    def _apply_transition(self, linear: Linearisation, influences: tuple[Tensor, ...], mask: Tensor | None) -> None:
         """influence ← ∂s'/∂s · influence, in place, some columns at a time."""
         dense, carry = linear.transition()
         B, R, H, _ = dense.shape
@@ -151,7 +149,7 @@ and 16.0 GB may be used. The largest hidden size that fits is 335; lstm-uoro and
                 old.copy_(rows(mask, new, old))
 
     @classmethod
-    def refuse_what_does_not_fit(cls, memory_limit: float | None, hidden_size: int, **others: Any) -> None:
+    def check_memory(cls, memory_limit: float | None, hidden_size: int, **others: Any) -> None:
         """Raise MemoryError if the influence would be larger than the limit, or than what is available."""
         limit = USABLE * available_memory() if memory_limit is None else memory_limit
         needed = cls.required_bytes(hidden_size=hidden_size, **others)
@@ -276,7 +274,7 @@ class KFRTRL(ForwardMode):
         vectors, matrices = [], []
         for u, A, D, group in zip(state.vectors, state.matrices, sensitivities, linear.groups, strict=True):
             v = group.vector
-            JA = _through(dense, diagonal, A)  # (B, R, H, Q)
+            JA = _times_transition(dense, diagonal, A)  # (B, R, H, Q)
             p_1 = balance(row_norms(JA), row_norms(u))  # (B,)
             p_2 = balance(row_norms(D), row_norms(v))
             c_1, c_2 = self.signs(2, len(v))  # (B,) each
@@ -287,7 +285,7 @@ class KFRTRL(ForwardMode):
         state.vectors, state.matrices = tuple(vectors), tuple(matrices)
 
 
-def _through(dense: Tensor, diagonal: Tensor | None, A: Tensor) -> Tensor:
+def _times_transition(dense: Tensor, diagonal: Tensor | None, A: Tensor) -> Tensor:
     """(B, R, H, Q) the transition times A; `dense` (B, R, H, H) acts on h, `diagonal` (B, R, H) on c."""
     B, R, H, _ = dense.shape
     product = torch.bmm(dense.view(B, R * H, H), A[:, 0]).view_as(A)

@@ -168,7 +168,7 @@ class SAB(UnrollingLearner):
         return out
 
     def logits(self, state: Any) -> Tensor:
-        logits: Tensor = self.readout(self._seen(state.hidden))
+        logits: Tensor = self.readout(self._readout_input(state.hidden))
         return logits
 
     def store(self, x: Tensor, mask: Tensor | None, scored: Tensor, state: Any) -> None:
@@ -181,13 +181,13 @@ class SAB(UnrollingLearner):
 
     def visible(self, state: Any) -> Tensor:
         hidden, slots, counts = state.before[0], state.slots_before, state.counts_before
-        seen = [self._seen(hidden)]
+        inputs = [self._readout_input(hidden)]
         for x, mask in zip(state.xs[:-1], state.masks[:-1], strict=True):
             hidden, slots, counts = self._advance(x, mask, hidden, slots, counts)
-            seen.append(self._seen(hidden))
-        return torch.stack(seen)
+            inputs.append(self._readout_input(hidden))
+        return torch.stack(inputs)
 
-    def _seen(self, hidden: Hidden) -> Tensor:
+    def _readout_input(self, hidden: Hidden) -> Tensor:
         """The input of the readout: h, and with attention the summary."""
         return torch.cat([hidden[0], hidden[-1]], dim=-1) if self.attends else hidden[0]
 

@@ -111,17 +111,17 @@ def advance(trace: Tensor, kept: Tensor, slopes: Tensor | None = None, vector: T
     units = max(1, WORKSPACE // (R * G * m * trace.element_size()))
     batch = max(1, units // H)
     for b in range(0, B, batch):
-        some = slice(b, b + batch)
+        batch_rows = slice(b, b + batch)
         for i in range(0, H, units):
-            these = slice(i, i + units)
-            part = trace[some, :, :, these]  # (b, R, G, i, m)
-            factor = kept[some, :, :, None, these, None]  # (b, R, R, 1, i, 1)
+            unit_range = slice(i, i + units)
+            part = trace[batch_rows, :, :, unit_range]  # (b, R, G, i, m)
+            factor = kept[batch_rows, :, :, None, unit_range, None]  # (b, R, R, 1, i, 1)
             if R == 1:
                 part.mul_(factor[:, 0])
             else:
                 part.copy_((factor * part[:, None]).sum(2))
             if slopes is not None and vector is not None:
-                part.addcmul_(slopes[some, :, :, these, None], vector[some, None, None, None])
+                part.addcmul_(slopes[batch_rows, :, :, unit_range, None], vector[batch_rows, None, None, None])
 
 
 class SnAp1(TraceLearner):

@@ -136,7 +136,7 @@ def _wait(tensor: Tensor | None) -> None:
         torch.cuda.synchronize(tensor.device)
 
 
-class _Seen(NamedTuple):
+class _RecordedStep(NamedTuple):
     """One step of the sequences, for the exact gradient."""
 
     x: Tensor
@@ -181,7 +181,7 @@ class GradientMeter(Wrapper):
         super().__init__(learner)
         self.learner: RecurrentLearner = learner
         self._state: Any = None
-        self._history: list[_Seen] = []
+        self._history: list[_RecordedStep] = []
         self._pending: list[int] = []
         self.reset()
 
@@ -201,24 +201,24 @@ class GradientMeter(Wrapper):
         like = self.learner.readout.weight
         checked = check_mask(mask, state.batch_size, like.device)
         observed = check_observation(x, state.batch_size, self.input_size, like, checked).clone()
-        seen = _Seen(observed, checked, scored_rows(state, checked, like))
-        if learn and seen.scored.any():
+        recorded = _RecordedStep(observed, checked, scored_rows(state, checked, like))
+        if learn and recorded.scored.any():
             self._pending.append(len(self._history))
-        self._history.append(seen)
-        with self._watched():
+        self._history.append(recorded)
+        with self._measuring():
             return self.learner.step(x, state, learn=learn, mask=mask)
 
     def end(self, state: Any) -> None:
-        with self._watched():
+        with self._measuring():
             self.learner.end(state)
         self._state, self._history, self._pending = None, [], []
 
     def compute(self) -> dict[str, Any]:
         """Means over updates, NaN before the first; `cosines` and `norm_ratios` hold the values of every update."""
-        nothing = [float("nan")]
+        missing = [float("nan")]
         return {
-            "cosine": float(np.mean(self.cosines or nothing)),
-            "norm_ratio": float(np.mean(self.norm_ratios or nothing)),
+            "cosine": float(np.mean(self.cosines or missing)),
+            "norm_ratio": float(np.mean(self.norm_ratios or missing)),
             "updates": len(self.cosines),
         }
 
@@ -233,7 +233,7 @@ class GradientMeter(Wrapper):
         self.cosines, self.norm_ratios = [*map(float, tree["cosines"])], [*map(float, tree["norm_ratios"])]
 
     @contextmanager
-    def _watched(self) -> Iterator[None]:
+    def _measuring(self) -> Iterator[None]:
         """Measure gradients just before the learner applies them."""
         apply = self.learner.apply_gradient
 

@@ -61,7 +61,7 @@ def initial_weights(
 
     Memories are drawn last, so that the other weights do not depend on them.
     """
-    refuse_what_does_not_fit(sizes)
+    check_memory(sizes)
     generator = torch.Generator().manual_seed(seed)
 
     def gaussian(rows: int, columns: int, std: float) -> Tensor:
@@ -85,7 +85,7 @@ def initial_weights(
     return {name: nn.Parameter(weight, requires_grad=False) for name, weight in weights.items()}
 
 
-def refuse_what_does_not_fit(sizes: tuple[int, ...]) -> None:
+def check_memory(sizes: tuple[int, ...]) -> None:
     """Raise MemoryError if the matrices, in single precision, exceed the available memory.
 
     The system may overcommit memory, and drawing the weights would then continue until it runs out.

@@ -266,9 +266,9 @@ class PTNCN(LayeredModule):
             }
 
     def restore(self, tree: Mapping[str, Any]) -> None:
-        wanted, got = shapes_of(super().state_dict()), shapes_of(tree["weights"])
-        if wanted != got:
-            raise ValueError(f"snapshot: expected weights {wanted}, got {got}")
+        expected, got = shapes_of(super().state_dict()), shapes_of(tree["weights"])
+        if expected != got:
+            raise ValueError(f"snapshot: expected weights {expected}, got {got}")
         make_config(self.preset, {"lr": tree["learning"]["lr"]})  # refuses what no step size can be
         with self._gate.writing:
             self.learning.restore(tree["learning"])
@@ -340,10 +340,10 @@ class PTNCN(LayeredModule):
         if not state.held and not self._remembers:
             return
         memories = [layer.memory for layer in self.layers if layer.memory is not None]
-        wanted = {name: shape for each in memories for name, shape in each.held().items()}
+        expected = {name: shape for each in memories for name, shape in each.held().items()}
         got = {name: tuple(part.shape[1:]) for name, part in state.held.items()}
-        if got != wanted:
-            raise ValueError(f"state: expected memories with rows of shapes {wanted}, got {got}")
+        if got != expected:
+            raise ValueError(f"state: expected memories with rows of shapes {expected}, got {got}")
 
 
 def _cloned(pair: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:

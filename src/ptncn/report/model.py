@@ -235,7 +235,7 @@ def for_page(svg: bytes) -> bytes:
         text = text.replace(f" {colour}", f" var(--{name})").replace(f'"{colour}"', f'"var(--{name})"')
     text = re.sub(r"font: ([\d.]+px) [^;\"]+", r"font: \1 system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif", text)
     css = (files("ptncn.report") / "templates/figure.css").read_text(encoding="utf-8")
-    return re.sub(r"(<svg[^>]*>)", lambda found: f"{found[1]}<style>{css}</style>", text, count=1).encode()
+    return re.sub(r"(<svg[^>]*>)", lambda match: f"{match[1]}<style>{css}</style>", text, count=1).encode()
 
 
 JOINTS = {"-to-": " → ", "+": " → ", " after ": " after ", " ": " "}

@@ -81,24 +81,24 @@ def _drop_repeated(gathered: Gathered) -> None:
 
 
 def _add(gathered: Gathered, file: Path) -> None:
-    shown = relative(file)
+    path = relative(file)
     try:
         record = read_record(file)
     except RecordError as error:
-        gathered.unreadable.append(str(error).replace(str(file), shown))
+        gathered.unreadable.append(str(error).replace(str(file), path))
         return
     if record.experiment not in EXPERIMENTS:
-        gathered.unreadable.append(f"{shown}: a record of {record.experiment!r}, which is not a registered experiment")
+        gathered.unreadable.append(f"{path}: a record of {record.experiment!r}, which is not a registered experiment")
         return
     if record.status != "finished":
         reason = "; ".join(map(str, record.notes)) or "it did not finish"
-        gathered.unfinished.append((record, f"{shown}: {record.status}: {reason}"))
+        gathered.unfinished.append((record, f"{path}: {record.status}: {reason}"))
         return
     try:
         cells = EXPERIMENTS.find(record.experiment).cells(record)
         _check(cells)
     except BROKEN as error:
-        gathered.unfinished.append((record, f"{shown}: finished, but its metrics are incomplete: {_reason(error)}"))
+        gathered.unfinished.append((record, f"{path}: finished, but its metrics are incomplete: {_reason(error)}"))
         return
     gathered.sources.append(RecordSource(record, file, cells))
 

@@ -39,7 +39,7 @@ GROUPS = 64
 
 
 @dataclass
-class Group:
+class KeyGroup:
     """Data stored for a group, in addition to the states of its keys."""
 
     setting: Any = None
@@ -118,20 +118,20 @@ class StreamProcessor(StatefulProcessor):  # type: ignore[misc, unused-ignore]  
     def close(self) -> None:
         pass
 
-    def _open(self, number: int) -> Group:
+    def _open(self, number: int) -> KeyGroup:
         """The stored data of a group. Its streams in memory are dropped unless they match the store."""
         blob = (self.group.get() or (None,))[0]
         blob = None if blob is None else bytes(blob)
-        known, group = self.worker.groups.pop(number, (b"", Group()))  # until it is closed again
+        known, group = self.worker.groups.pop(number, (b"", KeyGroup()))  # until it is closed again
         if blob is not None and known == blob:
             return group
         self.worker.forget(number)
         try:
-            return Group() if blob is None else Group(**unpack(blob))
+            return KeyGroup() if blob is None else KeyGroup(**unpack(blob))
         except MALFORMED as error:
             raise error if isinstance(error, BlobError) else BlobError(f"not the state of a group: {error!r}") from None
 
-    def _close(self, number: int, group: Group) -> None:
+    def _close(self, number: int, group: KeyGroup) -> None:
         if self.timeout is not None and group.timer is None and group.last:
             group.timer = min(group.last.values()) + self.timeout
             self.handle.registerTimer(group.timer)
@@ -171,7 +171,7 @@ class Worker:
 
     def __init__(self, options: Mapping[str, Any], keep: int) -> None:
         self.streams = StoredStreams(keep=keep, **options)
-        self.groups: dict[int, tuple[bytes, Group]] = {}
+        self.groups: dict[int, tuple[bytes, KeyGroup]] = {}
         """The data of each group as last written; if the store still has these bytes, memory is up to date."""
         self.held: dict[int, set[str]] = {}
         """The keys of each group that may be in memory."""

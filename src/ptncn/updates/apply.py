@@ -91,8 +91,8 @@ class LocalLearning(nn.Module):
         if self._rules is None or self._rules[0] != key:
             sizes = [self.step_size(group) for group in groups]
             pairs = [(lr, self.decay(group, lr)) for lr, group in zip(sizes, groups, strict=True)]
-            made = {pair: self.optimizer.rule(*pair) for pair in pairs}
-            self._rules = key, [made[pair] for pair in pairs]
+            rules = {pair: self.optimizer.rule(*pair) for pair in pairs}
+            self._rules = key, [rules[pair] for pair in pairs]
         return self._rules[1]
 
     def postpones(self, weights: Synapses, name: str, rows: int = 1) -> bool:
@@ -144,9 +144,9 @@ class LocalLearning(nn.Module):
 
     def restore(self, tree: Mapping[str, Any]) -> None:
         buffers = dict(self.optimizer.named_buffers())
-        wanted, got = shapes_of(buffers), shapes_of(tree["moments"])
-        if wanted != got:
-            raise ValueError(f"moments of {self.config.optimizer!r}: expected {wanted}, got {got}")
+        expected, got = shapes_of(buffers), shapes_of(tree["moments"])
+        if expected != got:
+            raise ValueError(f"moments of {self.config.optimizer!r}: expected {expected}, got {got}")
         for name, value in tree["moments"].items():
             buffers[name].copy_(value)
         self.optimizer.updates, self.lr = tree["updates"], tree["lr"]

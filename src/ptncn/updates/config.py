@@ -36,11 +36,11 @@ class Schedule:
     def __call__(self, update: int) -> float:
         if self.kind == "root":
             return max(1 / math.sqrt(1 + update / self.steps), self.final)
-        done = min(update / self.steps, 1.0)
+        progress = min(update / self.steps, 1.0)
         if self.kind == "exponential":
-            return float(self.final**done)
-        left = 1 - done if self.kind == "linear" else 0.5 * (1 + math.cos(math.pi * done))
-        return self.final + (1 - self.final) * left
+            return float(self.final**progress)
+        remaining = 1 - progress if self.kind == "linear" else 0.5 * (1 + math.cos(math.pi * progress))
+        return self.final + (1 - self.final) * remaining
 
 
 Factor = Callable[[int], float]
@@ -50,9 +50,9 @@ def get_schedule(choice: Mapping[str, Any] | Factor | None) -> Factor | None:
     """A schedule from its fields; callables from the number of updates to a factor are returned unchanged."""
     if choice is None or callable(choice):
         return choice
-    wanted = {field.name for field in fields(Schedule)}
-    if not isinstance(choice, Mapping) or not {"kind", "steps"} <= set(choice) <= wanted:
-        names = ", ".join(sorted(wanted))
+    known = {field.name for field in fields(Schedule)}
+    if not isinstance(choice, Mapping) or not {"kind", "steps"} <= set(choice) <= known:
+        names = ", ".join(sorted(known))
         raise ValueError(f"schedule: expected a dict with {names}, or a function, got {choice!r:.60}")
     return Schedule(**choice)
 

@@ -224,8 +224,8 @@ class Adafactor(Optimizer):
         pre, post = pre / largest, post * largest
         rows.lerp_(mean_squares(pre, post).add_(FLOOR), fresh)
         columns.lerp_(mean_squares(post, pre).add_(FLOOR), fresh)
-        usual = (rows.mean() * correction).sqrt()
-        pre = pre * (usual / (rows * correction).sqrt().add_(self.config.eps))
+        mean_row = (rows.mean() * correction).sqrt()
+        pre = pre * (mean_row / (rows * correction).sqrt().add_(self.config.eps))
         post = post / (columns * correction).sqrt().add_(self.config.eps)
         squared = ((pre @ pre.T) * (post @ post.T)).sum().clamp_min(0.0) / math.prod(synapses.shape)
         synapses.add(pre / squared.sqrt().clamp_min(1.0), post, scale=-lr, keep=1 - decay)
