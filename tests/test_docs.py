@@ -68,8 +68,8 @@ def test_a_list_follows_a_blank_line_as_the_site_requires(page):
 
 
 def test_every_table_is_on_a_page():
-    shown = {found[1] for page in PAGES for found in BLOCK.findall(page.read_text(encoding="utf-8"))}
-    assert shown == set(TABLES)
+    on_pages = {match[1] for page in PAGES for match in BLOCK.findall(page.read_text(encoding="utf-8"))}
+    assert on_pages == set(TABLES)
 
 
 def test_the_site_lists_a_new_learner():

@@ -24,9 +24,12 @@ def test_each_mutant_selects_at_least_one_test():
     listed = subprocess.run([*command, *files], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     collected = [line.lower().partition("::") for line in listed.splitlines() if "::" in line]
     for file, *selection in {mutant.tests for mutant in MUTANTS}:
-        wanted = Expression.compile(selection[-1] if selection else "test")
+        expression = Expression.compile(selection[-1] if selection else "test")
         names = [name for path, _, name in collected if path == file]
-        assert any(wanted.evaluate(lambda word, name=name: word.lower() in name) for name in names), (file, selection)
+        assert any(expression.evaluate(lambda word, name=name: word.lower() in name) for name in names), (
+            file,
+            selection,
+        )
 
 
 def test_no_two_mutants_are_the_same():

@@ -98,8 +98,8 @@ def _numbers(cell: TableCell | None) -> tuple[str, str]:
 
 
 def test_the_results_are_those_of_the_records():
-    table = RESULTS.search(README.read_text(encoding="utf-8"))[2]
-    assert table == results_table(), "python tests/demo/test_readme.py"
+    on_page = RESULTS.search(README.read_text(encoding="utf-8"))[2]
+    assert on_page == results_table(), "python tests/demo/test_readme.py"
 
 
 def test_the_readme_is_no_longer_than_two_screens():

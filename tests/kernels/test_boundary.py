@@ -58,9 +58,9 @@ def test_a_valid_call_succeeds():
 @pytest.mark.parametrize("count", [0, 1, 10**9])
 def test_a_memory_of_the_wrong_size_is_rejected(part, count):
     call = Call(memory=[2, 0])
-    held = call.kernel._add_memories(call.step, call.state.held)
+    memories = call.kernel._add_memories(call.step, call.state.held)
     call.make()
-    setattr(held[0], f"{part}_count", count)
+    setattr(memories[0], f"{part}_count", count)
     call.outputs.fill_(7.0)
     call.rejected("does not have the size")
 
@@ -71,11 +71,11 @@ def test_missing_memories_are_rejected():
 
 def test_traces_whose_count_would_overflow_are_rejected():
     call = Call(memory=2)
-    held = call.kernel._add_memories(call.step, call.state.held)
+    memories = call.kernel._add_memories(call.step, call.state.held)
     units = (ctypes.c_int64 * 2)(1 << 40, 2)
     call.network.memory = ctypes.addressof(units)
     call.rejected("out of range")
-    del held
+    del memories
 
 
 @pytest.mark.parametrize("structure", ["network", "step"])
@@ -115,10 +115,10 @@ def test_an_unknown_rule_is_rejected(field, code):
 @pytest.mark.parametrize("field", ["phi", "phi_o"])
 def test_an_unknown_activation_is_rejected(field):
     call = Call()
-    held, address, count = kernels.array(ctypes.c_int64, [1, 99])
+    memories, address, count = kernels.array(ctypes.c_int64, [1, 99])
     setattr(call.network, field, address)
     call.rejected("code is not known")
-    assert (len(held), count) == (2, 2)
+    assert (len(memories), count) == (2, 2)
 
 
 @pytest.mark.parametrize("field", ["rows", "threads"])
@@ -173,9 +173,9 @@ def test_a_queue_without_room_is_rejected(monkeypatch):
     call = Call()
     call.step.postpone = 1
     for queued in (31, 33, -1):
-        held, call.step.queued, call.step.queued_count = kernels.array(ctypes.c_int64, [queued, *[0] * 17])
+        memories, call.step.queued, call.step.queued_count = kernels.array(ctypes.c_int64, [queued, *[0] * 17])
         call.rejected("no room")
-    assert len(held) == 18
+    assert len(memories) == 18
 
 
 def test_spans_require_contiguous_tensors_of_the_right_type():

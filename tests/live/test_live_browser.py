@@ -56,10 +56,10 @@ def stream():
 def wait(check, seconds=120.0):
     """Wait until `check` returns something, and return it."""
     ended = time.monotonic() + seconds
-    while not (found := check()):
+    while not (result := check()):
         assert time.monotonic() < ended, "timed out"
         time.sleep(0.05)
-    return found
+    return result
 
 
 def click(window, selector):
@@ -247,15 +247,15 @@ def test_visitors_draw_with_a_finger_or_the_keyboard(window, world):
 
 
 def rows_in_sight(window):
-    found = text(window, "window-note").split(" ", 1)[0].replace(",", "")
-    return int(found) if found.isdigit() else 0
+    result = text(window, "window-note").split(" ", 1)[0].replace(",", "")
+    return int(result) if result.isdigit() else 0
 
 
 def test_a_stream_is_zoomed_moved_and_followed(window, stream):
     window.emulate(1280)
     window.open(stream[1])
     rows = partial(rows_in_sight, window)
-    shown = partial(window.run, "return document.getElementById('download').href")
+    download_url = partial(window.run, "return document.getElementById('download').href")
     wait(lambda: rows() == 120)
     click(window, "#all")
     wait(lambda: rows() == 900)
@@ -263,12 +263,12 @@ def test_a_stream_is_zoomed_moved_and_followed(window, stream):
     inside = wait(lambda: rows() if 200 < rows() < 300 else None)
     assert not pressed(window, "follow")
     for name in ("earlier", "later"):
-        before = shown()
+        before = download_url()
         click(window, f"#{name}")
-        wait(lambda before=before: shown() != before)
-    before = shown()
+        wait(lambda before=before: download_url() != before)
+    before = download_url()
     drag(window, "#anomaly .u-over", (0.7, 0.5), (0.3, 0.5), modifiers=8)  # with shift
-    wait(lambda: shown() != before)
+    wait(lambda: download_url() != before)
     assert abs(rows() - inside) <= 2
     click(window, "#out")
     wait(lambda: rows() > 1.5 * inside)

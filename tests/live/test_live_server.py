@@ -91,9 +91,9 @@ def replay():
 def test_the_page_and_its_files_come_from_the_server_and_link_nowhere_else(client):
     page = client.get("/")
     assert page.headers["content-type"].startswith("text/html")
-    wanted = re.findall(r'(?:src|href)="([^"#:]+)"', page.text)
-    assert {"main.js", "page.css", "uPlot.iife.min.js", "uPlot.min.css"} <= set(wanted)
-    for name in {*wanted, "world.js", "stream.js", "chart.js", "gestures.js", "lists.js"} - {"download"}:
+    urls = re.findall(r'(?:src|href)="([^"#:]+)"', page.text)
+    assert {"main.js", "page.css", "uPlot.iife.min.js", "uPlot.min.css"} <= set(urls)
+    for name in {*urls, "world.js", "stream.js", "chart.js", "gestures.js", "lists.js"} - {"download"}:
         assert client.get(f"/{name}").status_code == 200
     for file in (files("ptncn.live") / "static").iterdir():
         if not file.name.startswith("uPlot"):
@@ -206,8 +206,8 @@ def test_every_message_of_a_world_is_accepted(page, visit):
         wait_for_commands(page, len(WORLD))
         page.tick()
         state = until(socket, "state")
-    wanted = {"kind": "drawing", "objects": 1, "speed": 0.05, "occlusion": 6, "frozen": True, "dreaming": True}
-    assert {name: state[name] for name in wanted} == wanted
+    expected = {"kind": "drawing", "objects": 1, "speed": 0.05, "occlusion": 6, "frozen": True, "dreaming": True}
+    assert {name: state[name] for name in expected} == expected
     assert state["learners"][1]["name"] == "copy"
 
 

@@ -88,8 +88,8 @@ def test_a_drawing_moves(page):
     do(page, "objects", 1)
     page.tick()
     assert page.state()["kind"] == "drawing"
-    shown = np.frombuffer(frames(page, 3)[-1], np.uint8)[:1024]
-    assert shown.sum() == 10 * 4 * 200  # half as high and wide
+    frame = np.frombuffer(frames(page, 3)[-1], np.uint8)[:1024]
+    assert frame.sum() == 10 * 4 * 200  # half as high and wide
 
 
 def test_frozen_weights_stay_put_while_states_still_change(page):

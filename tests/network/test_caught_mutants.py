@@ -25,12 +25,12 @@ def test_the_deferred_norm_check_is_in_time_when_one_row_grows():
     always = weight.clone()
     step = torch.zeros_like(weight)
     step[2] = torch.tensor([0.03, -0.02, 0.01], dtype=torch.float64)
-    ball, held = MaxNorm(2.0), 0
+    ball, clipped = MaxNorm(2.0), 0
     for _ in range(100):
         weight += step
         always += step
         ball.project(Synapses(weight), growth=float(step.norm(dim=1).max()))
-        held += int(always.norm(dim=1).max() > 2.0)
+        clipped += int(always.norm(dim=1).max() > 2.0)
         always *= (2.0 / always.norm(dim=1, keepdim=True)).clamp_max(1.0)
         torch.testing.assert_close(weight, always, rtol=0, atol=1e-12)
-    assert 10 < held < 90
+    assert 10 < clipped < 90

@@ -272,10 +272,10 @@ def test_learning_uses_moments_that_were_rebound(optimizer, replace):
     for number, x in enumerate(frames(30, 2, 6)):
         if number % 7 == 5:
             for each in (net, plain):
-                held = each.learning.optimizer
-                for name, moment in list(held.named_buffers()):
+                optimizer_state = each.learning.optimizer
+                for name, moment in list(optimizer_state.named_buffers()):
                     if replace:
-                        setattr(held, name, moment * 0.5)
+                        setattr(optimizer_state, name, moment * 0.5)
                     else:
                         moment.data = moment.data * 0.5
             torch.full((1000,), 1e300, dtype=torch.float64)  # reuses the freed memory

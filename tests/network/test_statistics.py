@@ -77,5 +77,5 @@ def test_a_small_displacement_gives_the_gradient_if_e_is_the_transpose_of_w(acti
     net.step(x, state)
     usual = (e.detach() @ before["W1"].detach()).square().mean().sqrt()
     for name in ("M1", "V1", "b1"):
-        taught = (before[name] - net.synapses()[name]).detach() * usual
-        torch.testing.assert_close(taught, before[name].grad, rtol=1e-5, atol=1e-6)
+        change = (before[name] - net.synapses()[name]).detach() * usual
+        torch.testing.assert_close(change, before[name].grad, rtol=1e-5, atol=1e-6)

@@ -65,9 +65,9 @@ def test_everything_is_there_and_nothing_overflows(width, scheme, window, report
 def test_every_table_has_as_many_rows_as_in_markdown(window, report):
     window.emulate(1280)
     window.open(f"file://{report}/index.html")
-    shown = window.run("return [...document.querySelectorAll('table')].map(t => t.tBodies[0].rows.length)")
+    displayed = window.run("return [...document.querySelectorAll('table')].map(t => t.tBodies[0].rows.length)")
     written = [count for name in ("README", *ORDER) for count in table_sizes(report / f"{name}.md")]
-    assert shown == written
+    assert displayed == written
 
 
 ORDER = ("prediction", "continual", "discrete", "complexity")

@@ -127,9 +127,8 @@ def test_a_batch_that_was_not_committed_is_repeated_from_the_store():
     process(started(handle), table(*rows[:4]))
     group, states = handle.group, dict(handle.states)
     expected = {place: value for place, value in forecasts(rows).items() if place[1] > 1}
-    assert (
-        by_key_and_index(process(started(handle), table(*rows[4:]))) == expected
-    )  # the task ends well, but its batch is lost
+    # the task ends well, but its batch is lost
+    assert by_key_and_index(process(started(handle), table(*rows[4:]))) == expected
     handle.group, handle.states = group, dict(states)
     full = started(handle)
     full.states.updateValue = lambda key, value: os.write(-1, b"")
