@@ -306,7 +306,7 @@ def test_missing_parts_of_a_file_are_named(good):
         ptncn.load(good)
 
 
-def test_keys_that_look_alike_keep_their_tensors_apart(tmp_path):
+def test_keys_with_the_same_text_keep_separate_tensors(tmp_path):
     net, tree = PTNCN(2, [2]), {1: torch.zeros(1), "1": torch.ones(2)}
     ptncn.save(tmp_path / "c", net, None, tree)
     loaded = ptncn.load(tmp_path / "c").extra

@@ -143,7 +143,7 @@ class TestArrays:
         for dtype, expected in ((np.uint8, 51 / 255), (np.int16, 51), (np.float64, 51), (np.bool_, 1)):
             assert ArraySequences("x", [np.full((2, 1), 51).astype(dtype)])[0][0, 0].item() == pytest.approx(expected)
 
-    def test_observations_must_be_alike_and_numbers(self):
+    def test_observations_must_be_numbers_of_one_shape(self):
         with pytest.raises(DataError, match=r"x: sequence 1: expected observations of shape \(2,\)"):
             ArraySequences("x", [np.zeros((5, 2)), np.zeros((5, 3))])
         with pytest.raises(DataError, match="x: sequence 0 holds <U1"):

@@ -105,7 +105,7 @@ class TestRandomAccess:
         assert torch.equal(whole[:, ::37], video.batch(range(0, 200, 37)).x)
         assert whole.shape[1] == 200
 
-    def test_object_k_is_the_same_whatever_the_number_of_objects(self, images):
+    def test_object_k_does_not_depend_on_the_number_of_objects(self, images):
         one, three = (BouncingVideo(images, objects=n).trajectories([4, 5]) for n in (1, 3))
         np.testing.assert_array_equal(one[0], three[0][:, :1])
         np.testing.assert_array_equal(one[1], three[1][:, :, :1])

@@ -36,7 +36,7 @@ def test_values_do_not_depend_on_where_reading_starts(start, count):
     np.testing.assert_array_equal(cosine.values(start, count), cosine.values(earlier, 20)[start - earlier :][:count])
 
 
-def test_a_stream_resumes_bit_for_bit_whatever_the_chunk():
+def test_a_stream_resumes_bit_for_bit_with_any_chunk_size():
     cosine = NoisyCosine(2)
     whole = torch.cat([x for x, _ in islice(cosine.stream(50), 10)])
     rest = torch.cat([x for x, _ in islice(cosine.stream(33, start=101), 5)])

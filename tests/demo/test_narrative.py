@@ -152,7 +152,7 @@ def test_the_commands_on_the_page_work(line, tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
 
 
-def test_the_page_stands_alone_and_has_its_sections_in_order(record, pictures):
+def test_the_page_is_self_contained_and_has_its_sections_in_order(record, pictures):
     text = demo_page(record, pictures)
     titles = [re.sub("<.*?>", "", title) for title in re.findall(r"<h2.*?</h2>", text)]
     assert titles[1:6] == [

@@ -156,7 +156,7 @@ def test_bad_arguments_are_named(call: Any, message: str) -> None:
         call()
 
 
-def test_an_unfitted_model_says_so() -> None:
+def test_an_unfitted_model_raises_not_fitted_error() -> None:
     with pytest.raises(NotFittedError):
         small().predict(WAVES)
 

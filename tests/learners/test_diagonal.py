@@ -38,7 +38,7 @@ def test_the_sum_of_its_gradients_is_that_of_back_propagation_through_time(name,
     assert_same(total(learner, xs, masks), bptt_gradient(learner, xs, masks))
 
 
-def test_the_elstm_is_what_its_equations_say():
+def test_the_elstm_follows_its_equations():
     cell = build("elstm-rtrl").cell
     x, c = torch.rand(B, N, dtype=torch.float64), torch.randn(B, H, dtype=torch.float64)
     (W_f, W_z, W_x), (w_f, w_z) = cell.weight_ih_l0.split(H), cell.weight_cc_l0
@@ -70,7 +70,7 @@ def written_out(cell, xs):
 
 
 @pytest.mark.parametrize("layers", [1, 3])
-def test_the_lru_is_what_its_equations_say(layers):
+def test_the_lru_follows_its_equations(layers):
     learner, xs = build("lru-rtrl", layers=layers), frames(5, B, N)
     state = learner.begin(B)
     for x in xs:

@@ -48,7 +48,7 @@ def parameter_jacobian(cell, x, hidden):
     return jacrev(step)(parameters)
 
 
-def test_the_step_is_the_cells_own_step(case):
+def test_the_linearised_step_equals_the_step_of_the_cell(case):
     _, _, cell, x, hidden = case
     new, _ = linearise(cell, x, hidden)
     for ours, theirs in zip(new, cell(x, hidden), strict=True):

@@ -159,5 +159,5 @@ def test_letters_are_predicted_better_than_by_their_frequency(name: str) -> None
 
 
 @pytest.mark.parametrize("name", [*with_cell("rnn"), "lstm-e-prop"])
-def test_digits_bounce(name: str) -> None:
+def test_bouncing_digits_are_predicted_better_than_by_trivial_learners(name: str) -> None:
     assert error_of(name, "digits") < TASKS["digits"].limit

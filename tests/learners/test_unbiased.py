@@ -131,7 +131,7 @@ def test_a_checkpoint_mid_sequence_continues_bit_for_bit_including_random_signs(
         assert torch.equal(ours, theirs)
 
 
-def test_it_keeps_nothing_of_the_size_of_the_influence():
+def test_uoro_stores_nothing_of_the_size_of_the_influence():
     learner = UORO(7, 11, cell="lstm")
     state = learner.begin(2)
     learner.step(torch.zeros(2, 7), state)

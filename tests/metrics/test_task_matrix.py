@@ -58,7 +58,7 @@ def test_the_paper_s_matrix_of_the_p_tncn_shows_hardly_any_forgetting():
         matrix.forward_transfer()
 
 
-def test_compute_gives_all_four():
+def test_compute_returns_all_four_measures():
     matrix = filled()
     assert matrix.compute() == {
         "average": matrix.average(),

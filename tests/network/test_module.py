@@ -124,7 +124,7 @@ def test_a_row_that_starts_late_is_scored_from_its_own_second_frame():
     assert scored == [[False, False], [True, False], [True, True]]
 
 
-def test_masked_rows_keep_their_state_and_contribute_nothing_whatever_they_hold():
+def test_masked_rows_keep_their_state_and_their_values_have_no_effect():
     one, other = PTNCN(7, [5, 4]), PTNCN(7, [5, 4])
     state, twin = one.begin(2), other.begin(2)
     for t, x in enumerate(frames(6, 2, 7)):

@@ -83,7 +83,7 @@ def test_a_malformed_record_costs_at_most_a_figure(fields, tmp_path):
     assert any("70.00" in row for part in results.parts if hasattr(part, "rows") for row in part.rows)
 
 
-def test_a_page_with_only_failed_runs_says_so(tmp_path):
+def test_a_page_with_only_failed_runs_explains_why_it_is_empty(tmp_path):
     change(write_plain_record(tmp_path / "records"), status="failed", notes=["out of luck"])
     assert report(tmp_path / "records", "--out", tmp_path / "out").exit_code == 0
     page = (tmp_path / "out/index.html").read_text()

@@ -47,7 +47,7 @@ def window():
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 768, 1280])
-def test_everything_is_there_and_nothing_overflows(width, scheme, window, report):
+def test_every_figure_is_loaded_and_nothing_overflows(width, scheme, window, report):
     window.emulate(width, scheme=scheme)
     window.open(f"file://{report}/index.html")
     assert window.console() == []

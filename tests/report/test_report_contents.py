@@ -143,7 +143,7 @@ def test_exponents_are_compared_with_the_bounds(tmp_path):
     assert "time by length: **1 of 2 rows exceeds the bound**: LSTM (BPTT) 2.100 vs 1" in not_reproduced(page)
 
 
-def test_the_figures_of_a_table_are_there(three_runs):
+def test_a_table_has_its_figures(three_runs):
     figures = [part for part in section(three_runs, "Results").parts if isinstance(part, Figure)]
     assert [figure.picture.name for figure in figures] == [
         f"prediction-mnist-{what}" for what in ("learning", "surprise", "film", "strip")

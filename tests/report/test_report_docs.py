@@ -38,12 +38,12 @@ def test_there_is_a_page_for_each_table_and_no_other_file_but_the_plan(fresh):
     assert files(DOCS, *kinds) - {"queue.md"} == files(fresh, *kinds), COMMAND
 
 
-def test_pages_say_what_the_records_say(fresh):
+def test_pages_agree_with_the_records(fresh):
     for name in files(fresh, ".md"):
         assert (DOCS / name).read_text(encoding="utf-8") == (fresh / name).read_text(encoding="utf-8"), COMMAND
 
 
-def test_drawings_show_what_the_records_say(fresh):
+def test_drawings_agree_with_the_records(fresh):
     pinned = re.search(r"^matplotlib==(.*)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)[1]
     if matplotlib.__version__ != pinned:
         pytest.skip(f"other versions than {pinned} draw other lines")
@@ -51,7 +51,7 @@ def test_drawings_show_what_the_records_say(fresh):
         assert (DOCS / name).read_bytes() == (fresh / name).read_bytes(), COMMAND
 
 
-def test_films_show_what_the_records_say(fresh):
+def test_films_agree_with_the_records(fresh):
     for name in files(fresh, ".png", ".gif"):
         ours, made = (pixels((folder / name).read_bytes()) for folder in (DOCS, fresh))
         assert ours.shape == made.shape, COMMAND

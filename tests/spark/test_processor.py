@@ -138,7 +138,7 @@ def test_a_batch_that_was_not_committed_is_repeated_from_the_store():
     assert by_key_and_index(process(started(handle), table(*rows[4:]))) == expected
 
 
-def test_silent_keys_are_dropped_one_by_one_and_start_anew():
+def test_silent_keys_are_dropped_one_by_one_and_start_again():
     handle = Handle()
     processor = started(handle, timeout=2.5)
     process(processor, table(("a", 0, 1.0), ("b", 0, 1.0)), now=1000)

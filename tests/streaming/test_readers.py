@@ -75,7 +75,7 @@ class TestLines:
 
     @given(content=st.binary(max_size=300), longest=st.integers(1, 50), most=st.integers(1, 5))
     @settings(max_examples=60, deadline=None)
-    def test_lines_are_those_of_the_file_whatever_is_in_it(self, tmp_path_factory, content, longest, most):
+    def test_any_content_is_read_as_the_lines_of_the_file(self, tmp_path_factory, content, longest, most):
         path = tmp_path_factory.mktemp("lines") / "x"
         path.write_bytes(content)
         read = lines_of(LineReader(str(path), longest=longest), most)

@@ -70,7 +70,7 @@ def test_the_deferred_norm_check_equals_a_check_at_every_step(monkeypatch):
     assert len(checks) < 900
 
 
-def test_a_dropped_bound_makes_the_next_step_check():
+def test_a_dropped_bound_makes_the_next_step_check_the_norms():
     ball = MaxNorm(1.0)
     weight = torch.full((2, 2), 0.1)
     ball.project(Synapses(weight), growth=0.0)

@@ -118,7 +118,7 @@ def test_moments_of_gradients_that_vanished_do_not_become_denormal(name):
 @pytest.mark.parametrize(
     ("kind", "halfway"), [("linear", 0.55), ("cosine", 0.55), ("exponential", pytest.approx(0.1**0.5))]
 )
-def test_schedules_go_from_one_to_their_end(kind, halfway):
+def test_schedules_go_from_one_to_their_final_value(kind, halfway):
     schedule = Schedule(kind, steps=10, final=0.1)
     assert schedule(0) == 1
     assert schedule(5) == pytest.approx(0.55) if kind != "exponential" else schedule(5) == halfway

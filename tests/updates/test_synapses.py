@@ -74,7 +74,7 @@ def test_three_hundred_postponed_steps_equal_immediate_ones(name, rows, monkeypa
 
 @pytest.mark.usefixtures("everything_is_large")
 @pytest.mark.parametrize("read", [PTNCN.state_dict, PTNCN.synapses, lambda net: list(net.parameters())])
-def test_readers_see_queued_updates(read):
+def test_reading_the_weights_applies_queued_updates(read):
     net = PTNCN(7, [6, 5], max_norm=None)
     state = net.begin(1)
     for x in torch.rand(5, 1, 7, generator=torch.Generator().manual_seed(0)):
