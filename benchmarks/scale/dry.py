@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -32,8 +31,6 @@ class DryRanks(Ranks):
         self.group, self.rank, self.size, self.lost, self.sent = None, rank, size, False, 0
         self.log: list[tuple[float, list[Any]]] = []
         self.number = 0
-        self.yields = False
-        """Whether another rank may take the core wherever a real rank would wait."""
         self._awaited: list[list[int]] = []
         self._under_way = []
         self.mesh = _NoMesh()  # type: ignore[assignment]
@@ -46,8 +43,6 @@ class DryRanks(Ranks):
 
     def note_wait(self, messages: list[list[int]]) -> None:
         self.log.append((time.perf_counter(), ["wait", messages]))
-        if self.yields:
-            os.sched_yield()
 
     def _exchange(self, own: Tensor, others: Mapping[int, Tensor], then: Callable[[], object] = lambda: None) -> None:
         number = self.note_sent(dict.fromkeys(others, own.nbytes))

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from dry import DryRanks, dry_step, network
+from dry import dry_step, network
 from launch import RESULTS, others, run_ranks, write
 from links import LINKS, places
 from torch import Tensor
@@ -175,15 +175,12 @@ def exchanges(ranks: Ranks) -> list[list[float]]:
     return [[*pattern, *map(median, zip(*samples, strict=True))] for pattern, samples in taken.items()]
 
 
-def busy(step: Callable[[Tensor], Any], frames: Tensor, dry: DryRanks, ranks: Ranks) -> float:
-    """Processor seconds of a step without exchanges, while all ranks compute. Ranks that share a core take turns where
-    they would wait, so that each finds the caches with the data of another, as it does in a step with exchanges."""
-    dry.yields = True
+def busy(step: Callable[[Tensor], Any], frames: Tensor, ranks: Ranks) -> float:
+    """Processor seconds of a step without exchanges, while all ranks compute."""
     until, used, count = time.perf_counter() + 0.03 * ranks.size, time.process_time(), 0
     while time.perf_counter() < until:
         step(frames[count % len(frames)])
         count += 1
-    dry.yields = False
     return (time.process_time() - used) / count
 
 
@@ -212,7 +209,7 @@ def on_link(ranks: Ranks, arguments: argparse.Namespace) -> dict[str, Any]:
                 dist.barrier()
                 program = log.program(dry, frames) if one == ranks.rank else program
             dist.barrier()
-            rounds[kind] += [[together, busy(dry, frames, log, ranks), program]] if turn else []
+            rounds[kind] += [[together, busy(dry, frames, ranks), program]] if turn else []
     record["steps"] = {
         kind: {
             "seconds": middle([together for together, *_ in triples]),
