@@ -6,9 +6,10 @@ A rank's program is a list of operations, which run in order:
     ["send", number, [[rank, bytes], …]]
     ["wait", [[rank, number], …]]          for these messages
 
-A core runs a rank until it waits, or until its time slice is over and another rank is ready. Ranks that compute at the
-same time slow each other down, because they share caches and memory. The messages of a rank leave it one after another,
-through a token bucket like that of `tc`.
+A core runs a rank until it waits, or until its time slice is over and another rank is in the core's queue. A rank stays
+on its core, unless that is busy when it wakes up and another is idle, or unless another has been idle for a while.
+Ranks that compute at the same time slow each other down, because they share caches and memory. The messages of a rank
+leave it one after another, through a token bucket like that of `tc`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from typing import Any
 
 SLICE = 0.004
 """Seconds for which a rank keeps a core that another rank waits for: a tick of the Linux kernel's clock."""
+BALANCE = 0.002
+"""Seconds after which an idle core takes a rank from the queue of another: Linux does so at the next tick, which comes
+half a tick later on average."""
 NEVER = float("inf")
 
 
@@ -97,36 +101,55 @@ class _Machine:
             self.ranks[peer].arrived[number, count] = when, size
             heapq.heappush(self.coming, when)
 
-    def run(self, slice_: float) -> list[float]:
-        ready, running, sleeping = deque(range(len(self.ranks))), dict[int, float](), set[int]()
+    def run(self, slice_: float, balance: float) -> list[float]:
+        """Each core has a queue. A rank that wakes up goes to its last core, or to an idle one if that is busy."""
+        queues = [deque[int]() for _ in range(self.cores)]
         ends = [0.0] * len(self.ranks)
-        while ready or running or sleeping:
-            while ready and len(running) < self.cores:
-                running[ready.popleft()] = self.now + slice_
-            self._pass(running, bool(ready))
-            for number in [number for number in running if self.ranks[number].work <= 1e-12]:
+        for number in range(len(self.ranks)):
+            queues[number % self.cores].append(number)
+        cores = dict[int, int]()  # the rank that each core runs
+        running = dict[int, float]()  # the end of each rank's time slice
+        sleeping = dict[int, int]()  # the last core of each rank
+        idle = [0.0] * self.cores  # since when
+        while any(queues) or running or sleeping:
+            for core, queue in enumerate(queues):
+                others = max(queues, key=len)
+                if core not in cores and not queue and others and self.now - idle[core] >= balance - 1e-12:
+                    queue.append(others.pop())
+                if core not in cores and queue:
+                    cores[core] = queue.popleft()
+                    running[cores[core]] = self.now + slice_
+            crowded = [running[number] for core, number in cores.items() if queues[core]]
+            if any(queues):
+                crowded += [idle[core] + balance for core in range(self.cores) if core not in cores]
+            self._pass(running, crowded)
+            for core, number in list(cores.items()):
                 rank = self.ranks[number]
-                work = next(rank.steps, NEVER)
-                if work is None or work == NEVER:
-                    del running[number]
+                while rank.work <= 1e-12:
+                    work = next(rank.steps, NEVER)
+                    if work is not None and work != NEVER:
+                        rank.work = work
+                        continue
+                    del running[number], cores[core]
+                    idle[core], ends[number] = self.now, self.now
                     if work is None:
-                        sleeping.add(number)
-                    ends[number] = self.now
-                else:
-                    rank.work = work
+                        sleeping[number] = core
+                    break
             for number in [number for number in sleeping if self.ranks[number].is_ready(self.now)]:
-                sleeping.remove(number)
-                ready.append(number)
-            for number in [number for number, end in running.items() if ready and end <= self.now]:
-                del running[number]
-                ready.append(number)
+                core = sleeping.pop(number)
+                free = [each for each in range(self.cores) if each not in cores and not queues[each]]
+                queues[core if core in free or not free else free[0]].append(number)
+            for core, number in list(cores.items()):
+                if queues[core] and running[number] <= self.now:
+                    del running[number], cores[core]
+                    queues[core].append(number)
         return ends
 
-    def _pass(self, running: dict[int, float], crowded: bool) -> None:
+    def _pass(self, running: dict[int, float], limits: Sequence[float]) -> None:
         """Advance the time to the next event."""
         pace = {number: self.ranks[number].slowdown if len(running) > 1 else 1.0 for number in running}
         moments = [self.now + self.ranks[number].work * pace[number] for number in running]
-        moments += running.values() if crowded else []
+        moments += limits
         while self.coming and self.coming[0] <= self.now:
             heapq.heappop(self.coming)
         moments += self.coming[:1]
@@ -145,6 +168,7 @@ def simulated(
     cores: int,
     slowdown: Sequence[float] = (),
     slice_: float = SLICE,
+    balance: float = BALANCE,
 ) -> list[float]:
     """The time at which each rank ends, in seconds after the common start."""
-    return _Machine(programs, network, cores, slowdown or [1.0] * len(programs)).run(slice_)
+    return _Machine(programs, network, cores, slowdown or [1.0] * len(programs)).run(slice_, balance)

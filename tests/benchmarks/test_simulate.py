@@ -37,6 +37,19 @@ def test_ranks_take_turns_on_a_core():
     assert simulated([[["compute", 2.0]]] * 2, FREE, cores=1, slice_=5.0) == [2.0, 4.0]
 
 
+def test_an_idle_core_takes_a_waiting_rank_after_a_while():
+    programs = [[["compute", 4.0]], [["compute", 1.0]], [["compute", 4.0]]]  # the first and the last share a core
+    assert simulated(programs, FREE, cores=2, slice_=9.0, balance=0.5) == pytest.approx([4.0, 1.0, 1 + 0.5 + 4])
+    assert simulated(programs, FREE, cores=2, slice_=9.0, balance=9.0) == pytest.approx([4.0, 1.0, 8.0])
+
+
+def test_a_rank_that_wakes_up_goes_to_an_idle_core():
+    waiting = [["compute", 1.0], ["wait", [[1, 1]]], ["compute", 1.0]]
+    sending = [["compute", 2.0], ["send", 1, [[0, 1.0]]]]
+    ends = simulated([waiting, sending, [["compute", 5.0]]], FREE, cores=2, slice_=9.0, balance=9.0)
+    assert ends == pytest.approx([3.0, 2.0, 6.0])  # the last took the core of the first
+
+
 def test_ranks_that_compute_at_once_slow_each_other_down():
     ends = simulated([[["compute", 1.0]], [["compute", 3.0]]], FREE, cores=2, slowdown=[1.5, 1.5])
     assert ends == pytest.approx([1.5, 1.5 + 2.0])
