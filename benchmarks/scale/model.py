@@ -60,14 +60,15 @@ def network_of(run: dict[str, Any], cores: int) -> Network:
     """The network with which the simulation best reproduces the times of exchanges without computing.
 
     The work of a core comes from measured processor time. For messages it is measured after a pause, because in a step,
-    too, the caches hold other data by then. For sleeping it is the additional time of the smallest exchange if ranks
-    sleep.
+    too, the caches hold other data by then; what a byte costs the kernel and other programs is added. For sleeping it
+    is the additional time of the smallest exchange if ranks sleep.
     """
     ranks = run["ranks"]
     count, size, seconds, used, asleep = np.median([rank["exchanges"] for rank in run["by_rank"]], 0).T
     messages = count * (ranks - 1)
     parts = np.stack([messages, messages * size], 1)
     message, byte = map(float, nnls(parts / used[:, None], np.ones(len(used)))[0])
+    byte += float(np.median([rank["forwarding"] for rank in run["by_rank"]]))
     wait = max(0.0, float(asleep[0] - used[0])) if ranks > cores else 0.0  # otherwise they poll
     programs = [exchanging(ranks, int(n), float(b)) for n, b in zip(count, size, strict=True)]
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+import psutil
 import torch
 import torch.distributed as dist
 from dry import dry_step, network
@@ -175,6 +176,28 @@ def exchanges(ranks: Ranks) -> list[list[float]]:
     return [[*pattern, *map(median, zip(*samples, strict=True))] for pattern, samples in taken.items()]
 
 
+def forwarding(ranks: Ranks, size: int = 40960, repeats: int = 300) -> float:
+    """Processor seconds that a byte costs other than the ranks: the kernel, and the program that delays packets."""
+    own, places = torch.zeros(size // 4), {peer: torch.zeros(size // 4) for peer in ranks.peers}
+    dist.barrier()
+    machine, used = busy_seconds(), time.process_time()
+    for _ in range(repeats):
+        messages = [ranks.mesh.send(peer, own) for peer in ranks.peers]
+        messages += [ranks.mesh.receive(peer, place) for peer, place in places.items()]
+        ranks.mesh.finish(messages)
+    dist.barrier()
+    total = torch.tensor(time.process_time() - used, dtype=torch.float64)
+    machine = busy_seconds() - machine
+    dist.all_reduce(total)
+    return max(0.0, machine - float(total)) / (repeats * size * len(ranks.peers) * ranks.size)
+
+
+def busy_seconds() -> float:
+    """Processor seconds of all programs and of the kernel so far."""
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - times.iowait)
+
+
 def busy(step: Callable[[Tensor], Any], frames: Tensor, ranks: Ranks) -> float:
     """Processor seconds of a step without exchanges, while all ranks compute."""
     until, used, count = time.perf_counter() + 0.03 * ranks.size, time.process_time(), 0
@@ -193,6 +216,7 @@ def on_link(ranks: Ranks, arguments: argparse.Namespace) -> dict[str, Any]:
     rows = arguments.rows * 2
     frames = random_frames(arguments.steps, rows, arguments.units)
     record: dict[str, Any] = {**options, "rows": rows, "frames": len(frames), "exchanges": exchanges(ranks)}
+    record["forwarding"] = forwarding(ranks)
     kinds: dict[str, Any] = {}
     for kind in ("units", "rows", "layers"):
         dry, log = dry_step(network(**options), kind, ranks.rank, ranks.size, rows)
