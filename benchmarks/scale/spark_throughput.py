@@ -127,9 +127,7 @@ def on_spark(folder: Path, horizon: int, cores: int, warm_up: int, keep: int) ->
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--shapes", nargs="+", default=["100x1000", "1000x100", "1000x300"], help="keys x rows of a key in a batch"
-    )
+    parser.add_argument("--shapes", nargs="+", default=["100x1000", "1000x100"], help="keys x rows of a key in a batch")
     parser.add_argument("--batches", type=int, default=40)
     parser.add_argument("--warm-up", type=int, default=30, help="batches that are not timed")
     parser.add_argument("--horizon", type=int, default=2)
