@@ -61,18 +61,18 @@ def run_ranks(count: int, program: Path | str, *arguments: str, where: Sequence[
     return lines
 
 
-def _busy() -> tuple[float, float, float]:
+def processor_seconds() -> tuple[float, float, float]:
     """The time now, the seconds for which cores were busy, and those used by this program and its finished children."""
     times, own = psutil.cpu_times(), os.times()
     return time.monotonic(), sum(times) - times.idle - times.iowait, sum(own[:4])
 
 
-_BEGAN = _busy()
+_BEGAN = processor_seconds()
 
 
 def others() -> float:
     """The share of all cores that other programs have used since this one began."""
-    (now, busy, own), (then, busy_then, own_then) = _busy(), _BEGAN
+    (now, busy, own), (then, busy_then, own_then) = processor_seconds(), _BEGAN
     return (busy - busy_then - (own - own_then)) / (now - then) / (os.cpu_count() or 1)
 
 

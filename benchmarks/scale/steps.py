@@ -18,11 +18,10 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-import psutil
 import torch
 import torch.distributed as dist
 from dry import dry_step, network
-from launch import RESULTS, others, run_ranks, write
+from launch import RESULTS, others, processor_seconds, run_ranks, write
 from links import LINKS, places
 from torch import Tensor
 
@@ -180,22 +179,16 @@ def forwarding(ranks: Ranks, size: int = 40960, repeats: int = 300) -> float:
     """Processor seconds that a byte costs other than the ranks: the kernel, and the program that delays packets."""
     own, places = torch.zeros(size // 4), {peer: torch.zeros(size // 4) for peer in ranks.peers}
     dist.barrier()
-    machine, used = busy_seconds(), time.process_time()
+    (_, machine, _), used = processor_seconds(), time.process_time()
     for _ in range(repeats):
         messages = [ranks.mesh.send(peer, own) for peer in ranks.peers]
         messages += [ranks.mesh.receive(peer, place) for peer, place in places.items()]
         ranks.mesh.finish(messages)
     dist.barrier()
     total = torch.tensor(time.process_time() - used, dtype=torch.float64)
-    machine = busy_seconds() - machine
+    machine = processor_seconds()[1] - machine
     dist.all_reduce(total)
     return max(0.0, machine - float(total)) / (repeats * size * len(ranks.peers) * ranks.size)
-
-
-def busy_seconds() -> float:
-    """Processor seconds of all programs and of the kernel so far."""
-    times = psutil.cpu_times()
-    return float(sum(times) - times.idle - times.iowait)
 
 
 def busy(step: Callable[[Tensor], Any], frames: Tensor, ranks: Ranks) -> float:
